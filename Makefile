@@ -1,0 +1,77 @@
+# `make` alone lists the targets. PYTHON=python3.12 chooses the interpreter that .venv is made with.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv/bin
+PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check
+SHELL_SCRIPTS = $(shell grep -lm1 '^\#!.*sh$$' .ci/run scripts/*)
+# Without PYTHON any whole .venv will do; with it, one that was made for that interpreter.
+MADE := .venv/.made$(if $(PYTHON),-$(notdir $(PYTHON)))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# exec: a signal meets the agent itself, and its exit status is the recipe's.
+.PHONY: up
+up: .venv/.runtime ## Run the agent and its page (DEMO=1: simulated GPUs; ARGS='...': more flags)
+	@exec $(VENV)/trainvitals $(if $(filter-out 0,$(DEMO)),demo,serve) $(ARGS)
+
+.PHONY: test
+test: ## Run the tests, and list what was not run and why (ARGS='-k journal')
+	@scripts/test $(ARGS)
+
+.PHONY: check
+check: lint test ## Everything that must hold before a change is merged: lint and test
+
+.PHONY: lint
+lint: .venv/.dev ## Check style, format, types, imports, shell scripts and the tree
+	@$(VENV)/ruff check --quiet
+	@$(VENV)/ruff format --check --quiet || { echo 'lint: run make format'; exit 1; }
+	@$(VENV)/mypy --config-file collector/pyproject.toml
+	@$(VENV)/lint-imports --no-logo --config collector/pyproject.toml
+	@if command -v shellcheck >/dev/null; then shellcheck $(SHELL_SCRIPTS); \
+	 else echo 'lint: shellcheck is not installed, shell scripts were not checked'; fi
+	@$(VENV)/python scripts/check-tree
+
+.PHONY: format
+format: .venv/.dev ## Format the code, and fix what can be fixed
+	@$(VENV)/ruff check --fix --quiet || true
+	@$(VENV)/ruff format
+
+.PHONY: bench
+bench: .venv/.bench ## Measure what monitoring costs, beside other tools (ARGS='...')
+	@$(VENV)/python -m tests.bench $(ARGS)
+
+.PHONY: docs
+docs: .venv/.runtime ## Write docs/metrics.md anew from the metric table
+	@$(VENV)/python -m trainvitals.catalog > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+
+.PHONY: lock
+lock: ## Lock the requirements with hashes (ARGS=--upgrade: newest versions)
+	@scripts/lock $(ARGS)
+
+.PHONY: clean
+clean: ## Remove .venv and caches
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE): scripts/setup-venv
+	@scripts/setup-venv
+	@touch $@
+
+.venv/.runtime: requirements/runtime.txt requirements/build.txt collector/pyproject.toml $(MADE)
+	@echo 'Installing TrainVitals into .venv'
+	@$(PIP) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
+	@$(PIP) --no-deps --no-build-isolation -e collector
+	@touch $@
+
+.venv/.dev: requirements/dev.txt .venv/.runtime
+	@echo 'Installing the development tools into .venv'
+	@$(PIP) --require-hashes -r $<
+	@touch $@
+
+.venv/.bench: requirements/bench.txt .venv/.runtime
+	@echo 'Installing the tools to measure against into .venv'
+	@$(PIP) --require-hashes -r $<
+	@touch $@

@@ -1,0 +1,154 @@
+"""What is known of a run and its ranks, built from journal records and told as readings."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from trainvitals.catalog import PHASES, RUN_STATUSES, STEP_BUCKETS
+from trainvitals.journal.record import Record, seconds
+from trainvitals.model import Histogram, Labels, Reading, Value
+
+MAX_CUSTOM_NAMES = 50
+_GAUGES = ("loss", "epoch", "learning_rate", "gradient_norm", "memory_allocated_mb", "throughput_samples_per_sec",
+           "tokens_per_second", "step")  # fmt: skip
+_PHASE_FIELDS = tuple((f"{phase}_seconds", phase) for phase in PHASES)
+_NOT_CUSTOM = {*_GAUGES, "timestamp", "memory_reserved_mb", "step_duration_seconds", *(n for n, _ in _PHASE_FIELDS)}
+_MIB = 2**20
+_INFINITE = (math.inf, -math.inf)
+
+
+@dataclass(slots=True)
+class RankState:
+    """Sums up one rank's records; cheap enough for hundreds of thousands a second."""
+
+    rank: int
+    steps: int = 0
+    step: object = None
+    last: Record = field(default_factory=dict)
+    nonfinite: dict[str, int] = field(default_factory=dict)
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(STEP_BUCKETS) + 1))
+    step_seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    first_stamp: str = ""
+    other: float = 0.0
+
+    def take(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
+        step = record.get("step")
+        if step is not None and step != self.step:
+            self.step = step
+            self.steps += 1
+        for name, value in record.items():
+            if type(value) is float and (value != value or value in _INFINITE):
+                self.nonfinite[name] = self.nonfinite.get(name, 0) + 1
+        duration = record.get("step_duration_seconds")
+        if type(duration) is float and duration == duration:
+            self.buckets[bisect_left(STEP_BUCKETS, duration)] += 1
+            self.step_seconds += duration
+        for name, phase in _PHASE_FIELDS:
+            if name in record and isinstance(record[name], (int, float)):
+                self.phases[phase] = self.phases.get(phase, 0.0) + record[name]
+        self.last.update(record)
+        if not self.first_stamp:
+            self.first_stamp = str(record.get("timestamp", ""))
+
+    def last_seen(self) -> float | None:
+        return seconds(self.last.get("timestamp"))
+
+    def readings(self, labels: Labels, now: float) -> Iterator[Reading]:
+        labels = (*labels, ("rank", str(self.rank)))
+        yield Reading("rank", labels, self._values(), now)
+        for name, count in self.nonfinite.items():
+            yield Reading("nonfinite", (*labels, ("field", name)), {"nonfinite_total": float(count)}, now)
+
+    def custom(self) -> dict[str, float]:
+        """The values under names of the user's own."""
+        return {
+            name: float(value)
+            for name, value in self.last.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in _NOT_CUSTOM
+        }
+
+    def _values(self) -> dict[str, Value]:
+        last = self.last
+        values: dict[str, Value] = {"steps_total": float(self.steps)}
+        for name in _GAUGES:
+            if isinstance(last.get(name), (int, float)):
+                values[name] = float(last[name])
+        if isinstance(last.get("memory_reserved_mb"), (int, float)):
+            values["memory_reserved_bytes"] = float(last["memory_reserved_mb"]) * _MIB
+        if (seen := self.last_seen()) is not None and self.steps:
+            values["last_step_timestamp_seconds"] = seen
+        if any(self.buckets):
+            values["step_duration_seconds"] = Histogram(STEP_BUCKETS, tuple(self.buckets), self.step_seconds)
+        return values | self._phase_values()
+
+    def _phase_values(self) -> dict[str, Value]:
+        """What no phase accounts for is `other`, so that together they are the wall time."""
+        begin, end = seconds(self.first_stamp), self.last_seen()
+        if not self.phases or begin is None or end is None:
+            return {}
+        told = sum(value for phase, value in self.phases.items() if phase != "other")
+        self.other = max(self.other, end - begin - told)
+        return {f"phase_seconds_total_{phase}": value for phase, value in {**self.phases, "other": self.other}.items()}
+
+
+@dataclass(slots=True)
+class RunState:
+    """A run as this node sees it. `ended` is when, None while it lives."""
+
+    run: str
+    info: Record = field(default_factory=dict)
+    ranks: dict[int, RankState] = field(default_factory=dict)
+    status: str = ""
+    ended: float | None = None
+    checkpoint: float | None = None
+    processes: dict[str, float] = field(default_factory=dict)
+    gpus: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def rank(self, number: int) -> RankState:
+        return self.ranks.setdefault(number, RankState(number))
+
+    def readings(self, now: float) -> Iterator[Reading]:
+        labels: Labels = (("run", self.run),)
+        yield Reading("run", labels, self._values(), now)
+        yield Reading("run_info", labels + self._info_labels(), {"info": 1.0}, now)
+        names: set[str] = set()
+        dropped = 0
+        for rank in self.ranks.values():
+            yield from rank.readings(labels, now)
+            for name, value in rank.custom().items():
+                if name not in names and len(names) >= MAX_CUSTOM_NAMES:
+                    dropped += 1
+                    continue
+                names.add(name)
+                of_metric = (*labels, ("rank", str(rank.rank)), ("name", name))
+                yield Reading("custom", of_metric, {"metric": value}, now)
+        yield Reading("run", labels, {"metrics_dropped_total": float(dropped)}, now)
+        for number, gpus in self.gpus.items():
+            for gpu, uuid in gpus:
+                joined = (*labels, ("rank", str(number)), ("gpu", gpu), ("uuid", uuid))
+                yield Reading("rank_gpu", joined, {"gpu_info": 1.0}, now)
+
+    def _values(self) -> dict[str, Value]:
+        values: dict[str, Value] = dict(self.processes)
+        if self.status in RUN_STATUSES:
+            values["run_status"] = (self.status,)
+        started = seconds(self.info.get("start"))
+        if started is not None:
+            values["start_timestamp_seconds"] = started
+        if self.checkpoint is not None:
+            values["last_checkpoint_timestamp_seconds"] = self.checkpoint
+        planned = self.info.get("planned_steps")
+        if isinstance(planned, (int, float)):
+            values["planned_steps"] = float(planned)
+        return values
+
+    def _info_labels(self) -> Labels:
+        world = self.info.get("world_size") or len(self.ranks)
+        return (("name", str(self.info.get("name") or self.run)),
+                ("framework", str(self.info.get("framework") or "")), ("world_size", str(world)))  # fmt: skip

@@ -1,0 +1,276 @@
+"""Follows the runs of this node: finds them, reads their files, and tells the living from the dead."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainvitals.agent.run_state import RunState
+from trainvitals.clock import SYSTEM, Clock
+from trainvitals.journal import layout, runs
+from trainvitals.journal.append import Appender
+from trainvitals.journal.record import Record, seconds
+from trainvitals.journal.tail import Tail
+from trainvitals.journal.watch import Watch, open_watch
+from trainvitals.model import Reading
+from trainvitals.sources.host import process_trees
+
+SCAN_SECONDS = 5.0
+SCAN_UNWATCHED_SECONDS = 1.0
+LOOK_SECONDS = 0.5
+KEEP_ENDED_SECONDS = 600.0
+PROCESS_TREE_SECONDS = 10.0
+QUIET_WAKE_SECONDS = 0.25
+LISTENED_WAKE_SECONDS = 0.02
+ENDINGS = ("finished", "crashed", "preempted")
+
+log = logging.getLogger("trainvitals.runs")
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A run's folder and what is needed to go on reading it."""
+
+    folder: Path
+    state: RunState
+    reports: Appender
+    files: dict[Path, int] = field(default_factory=dict)
+    ended_ranks: set[int] = field(default_factory=set)
+    killed_ranks: set[int] = field(default_factory=set)
+    touched: float = 0.0
+
+
+class Runs:
+    def __init__(self, root: Path, host: str, clock: Clock = SYSTEM, *, polling: bool = False) -> None:
+        self._root, self._host, self._clock = root, host, clock
+        self._boot = layout.boot_id()
+        self.tail = Tail()
+        self._watch: Watch | None = None if polling else open_watch()
+        self._followed: dict[str, _Followed] = {}
+        self._over: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._folder = root / "runs"
+        self._next_scan = self._next_look = self._next_trees = 0.0
+        self._contents: dict[Path, tuple[int, Record | None]] = {}
+        self._lock = threading.Lock()
+        self.listeners: list[Callable[[str, int, list[Record]], None]] = []
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="trainvitals-runs", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def readings(self) -> list[Reading]:
+        now = self._clock.now()
+        with self._lock:
+            return [reading for run in self._shown(now) for reading in run.state.readings(now)]
+
+    def states(self) -> list[RunState]:
+        return [run.state for run in self._shown(self._clock.now())]
+
+    def update(self) -> None:
+        """Reads what is new. Cheap when nothing is."""
+        now = self._clock.monotonic()
+        changed, lost = self._watch.changed() if self._watch else (set(), True)
+        if now >= self._next_scan or any(path.parent == self._folder for path in changed):
+            self._next_scan = now + (SCAN_SECONDS if self._watch else SCAN_UNWATCHED_SECONDS)
+            self._scan()
+            lost = True
+        if now >= self._next_look:
+            self._next_look = now + LOOK_SECONDS
+            for run in list(self._followed.values()):
+                self._look(run)
+        self._read(None if lost else changed)
+        if now >= self._next_trees:
+            self._next_trees = now + PROCESS_TREE_SECONDS
+            self._measure_processes()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.update()
+            except Exception:
+                log.exception("following the runs failed; it goes on")
+            pause = LISTENED_WAKE_SECONDS if self.listeners else QUIET_WAKE_SECONDS
+            time.sleep(pause)
+            if self._watch and not self._stop.is_set():
+                self._watch.wait(max(0.0, self._next_look - self._clock.monotonic()))
+
+    def _shown(self, now: float) -> list[_Followed]:
+        return [run for run in list(self._followed.values())
+                if run.state.ended is None or now - run.state.ended < KEEP_ENDED_SECONDS]  # fmt: skip
+
+    def _scan(self) -> None:
+        try:
+            names = [entry for entry in self._folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+        except OSError:
+            return
+        if self._watch:
+            self._watch.add(self._folder)
+        for run in names:
+            self._scan_run(run)
+        for gone in self._followed.keys() - {run.name for run in names}:
+            self._forget(gone)
+
+    def _scan_run(self, folder: Path) -> None:
+        try:
+            changed = folder.stat().st_mtime_ns
+        except OSError:
+            return
+        if self._over.get(folder.name) == changed:
+            return
+        followed = self._followed.get(folder.name)
+        if followed is None:
+            reports = Appender(folder / "agent", f"{self._host}.jsonl")
+            followed = _Followed(folder, RunState(folder.name), reports)
+            self._followed[folder.name] = followed
+            if self._watch:
+                self._watch.add(folder)
+            self._look(followed)
+        if followed.state.ended and self._clock.now() - followed.state.ended >= KEEP_ENDED_SECONDS:
+            self._over[folder.name] = changed
+            self._forget(folder.name)
+
+    def _look(self, run: _Followed) -> None:
+        """Which ranks there are, which of their files are ours to read, and how the run stands."""
+        run.state.info = self._content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info
+        processes = {path: self._content(path, runs.read_process) for path in runs.process_files(run.folder)}
+        ours = self._ours({path: process for path, process in processes.items() if process})
+        alive = {rank for rank, path in ours.items() if runs.is_alive(path)}
+        self._judge(run, ours, alive, known=bool(processes))
+        if self._recent(run):
+            self._follow_files(run, None if not processes else set(ours))
+            self._join_gpus(run, processes)
+
+    def _content(self, path: Path, read: Callable[[Path], Record | None]) -> Record | None:
+        """A small file's record, read again only when it changed."""
+        try:
+            changed = path.stat().st_mtime_ns
+        except OSError:
+            return None
+        known, content = self._contents.get(path, (0, None))
+        if changed != known or content is None:
+            content = read(path)
+            self._contents[path] = (changed, content)
+        return content
+
+    def _ours(self, processes: dict[Path, Record]) -> dict[int, Path]:
+        """Ranks on this kernel; all of them where rank 0 is, which reads for the whole run."""
+        by_rank = {int(match[1]): path for path in processes if (match := layout.PROCESS_FILE.match(path.name))}
+        leads = 0 in by_rank and processes[by_rank[0]].get("boot_id") == self._boot
+        return {rank: path for rank, path in by_rank.items()
+                if leads or processes[path].get("boot_id") == self._boot}  # fmt: skip
+
+    def _judge(self, run: _Followed, ours: dict[int, Path], alive: set[int], known: bool) -> None:
+        state = run.state
+        told = str(state.info.get("status", ""))
+        if not known:
+            state.ended = _last_change(run.folder)
+        elif alive:
+            state.status, state.ended = "running", None
+        elif ours:
+            state.status = told if told in ENDINGS else "killed"
+            self._set_end(run)
+        if known:
+            self._report_killed(run, set(ours) - alive, told in ENDINGS)
+
+    def _set_end(self, run: _Followed) -> None:
+        if run.state.ended is None:
+            stamp = seconds(run.state.info.get("end")) if run.state.status in ENDINGS else None
+            run.state.ended = stamp or _last_change(run.folder)
+
+    def _report_killed(self, run: _Followed, dead: set[int], ended: bool) -> None:
+        """One line in this host's file of the run for each rank that went without an end."""
+        for rank in sorted(dead - run.killed_ranks):
+            self._read_events(run, rank)
+            if ended or rank in run.ended_ranks or self._is_reported(run, rank):
+                continue
+            log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
+            run.reports.append({"event": "status", "status": "killed", "rank": rank})
+            run.killed_ranks.add(rank)
+
+    def _is_reported(self, run: _Followed, rank: int) -> bool:
+        reports = run.folder / "agent" / f"{self._host}.jsonl"
+        reader = Tail()
+        reader.follow(reports)
+        lines = reader.read(reports)
+        if any(line.get("status") == "killed" and line.get("rank") == rank for line in lines):
+            run.killed_ranks.add(rank)
+        return rank in run.killed_ranks
+
+    def _recent(self, run: _Followed) -> bool:
+        ended = run.state.ended
+        return ended is None or self._clock.now() - ended < KEEP_ENDED_SECONDS
+
+    def _follow_files(self, run: _Followed, ranks: set[int] | None) -> None:
+        with suppress(OSError):
+            for path in run.folder.iterdir():
+                rank = layout.training_rank(path.name)
+                events = layout.EVENTS_FILE.match(path.name)
+                number = int(events[1]) if events else rank
+                if number is not None and path not in run.files and (ranks is None or number in ranks):
+                    run.files[path] = number
+                    self.tail.follow(path)
+
+    def _join_gpus(self, run: _Followed, processes: dict[Path, Record | None]) -> None:
+        for process in processes.values():
+            uuids = (process or {}).get("gpus")
+            if process and isinstance(uuids, list):
+                joined = [(str(gpu.get("gpu", "")), str(gpu.get("uuid", ""))) for gpu in uuids if isinstance(gpu, dict)]
+                run.state.gpus[int(process.get("rank", 0))] = joined
+
+    def _read(self, changed: set[Path] | None) -> None:
+        for run in self._followed.values():
+            for path in sorted(run.files.keys() if changed is None else changed & run.files.keys()):
+                if changed is not None or self.tail.has_news(path):
+                    self._read_file(run, path)
+
+    def _read_file(self, run: _Followed, path: Path) -> None:
+        rank = run.files[path]
+        while records := self.tail.read(path):
+            if path.name.startswith("events."):
+                self._take_events(run, rank, records)
+            else:
+                with self._lock:
+                    run.state.rank(rank).take(records)
+            for listener in self.listeners:
+                listener(run.state.run, rank, records)
+
+    def _read_events(self, run: _Followed, rank: int) -> None:
+        path = run.folder / f"events.rank{rank}.jsonl"
+        if path.exists():
+            run.files.setdefault(path, rank)
+            self.tail.follow(path)
+            self._read_file(run, path)
+
+    def _take_events(self, run: _Followed, rank: int, records: list[Record]) -> None:
+        for record in records:
+            if record.get("event") == "checkpoint":
+                run.state.checkpoint = seconds(record.get("timestamp")) or run.state.checkpoint
+            elif record.get("event") == "end":
+                run.ended_ranks.add(rank)
+
+    def _measure_processes(self) -> None:
+        for run in self._followed.values():
+            if run.state.status == "running":
+                holders = [runs.holder(path) for path in runs.process_files(run.folder)]
+                run.state.processes = process_trees(pid for pid in holders if pid)
+            else:
+                run.state.processes = {}
+
+    def _forget(self, name: str) -> None:
+        run = self._followed.pop(name)
+        run.reports.close()
+        for path in run.files:
+            self.tail.forget(path)
+        self._contents = {path: kept for path, kept in self._contents.items() if run.folder not in path.parents}
+
+
+def _last_change(folder: Path) -> float:
+    with suppress(OSError):
+        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    return time.time()

@@ -1,0 +1,300 @@
+"""The tick: asks every device at the same time and waits for those that answer in time.
+
+A device is read in a thread of its own. One that hangs is waited for once; from then on its readings
+come when they come, and vanish when they are too old to be called live.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from trainvitals.clock import SYSTEM, Clock
+from trainvitals.errors import DeviceLost, SourceAbsent, SourceError
+from trainvitals.model import Event, Labels, Reading, Tier, Value
+from trainvitals.sources import PERIODS, Device, EventSource, Source
+
+DISCOVER_SECONDS = 10.0
+EVENT_WAIT_SECONDS = 1.0
+FIRST_DISCOVERY_SECONDS = 2.0
+_TIERS: tuple[Tier, ...] = ("rare", "slow", "fast")
+
+log = logging.getLogger("trainvitals.sampler")
+
+
+class Result(NamedTuple):
+    worker: "Worker"
+    tier: Tier
+    readings: Sequence[Reading]
+    error: Exception | None
+    seconds: float
+
+
+class Found(NamedTuple):
+    source: str
+    devices: Sequence[Device]
+    error: Exception | None
+
+
+@dataclass(slots=True)
+class SourceState:
+    """`up` is None for a source that has nothing to read on this machine."""
+
+    up: bool | None = None
+    problem: str = ""
+    devices: int = 0
+    read_seconds: float = 0.0
+    errors: int = 0
+
+
+@dataclass(slots=True)
+class Sample:
+    """One tick: what is known now, and which of it is new since the last."""
+
+    timestamp: float
+    readings: list[Reading]
+    fresh: list[Reading]
+    sources: dict[str, SourceState]
+    samples_total: int = 0
+    late_total: int = 0
+
+
+class Worker:
+    """Reads one device whenever it is woken, the tiers that are due, the fast one first."""
+
+    def __init__(self, source: str, device: Device, inbox: "SimpleQueue[Result | Found]", clock: Clock) -> None:
+        self.source, self.device = source, device
+        self.kept: dict[Tier, tuple[float, Sequence[Reading]]] = {}
+        self.error: Exception | None = None
+        self.seconds = 0.0
+        self._inbox, self._clock = inbox, clock
+        self._orders: SimpleQueue[bool] = SimpleQueue()
+        self._busy = False
+        self._due: dict[Tier, float] = dict.fromkeys(PERIODS, float("-inf"))
+        threading.Thread(target=self._run, name=f"read-{device.key}"[:15], daemon=True).start()
+
+    def wake(self) -> bool:
+        """False when it still has not come back from the last read."""
+        if self._busy:
+            return False
+        self._busy = True
+        self._orders.put(True)
+        return True
+
+    def stop(self) -> None:
+        self._orders.put(False)
+
+    def keep(self, result: Result) -> None:
+        self.error = result.error
+        if result.error is None:
+            self.kept[result.tier] = (self._clock.monotonic(), result.readings)
+        elif isinstance(result.error, SourceError):
+            self.kept.clear()
+        if result.tier == "fast":
+            self.seconds = result.seconds
+
+    def live(self, interval: float) -> list[Reading]:
+        """What it last said, tier by tier; nothing once its fast reading is too old."""
+        now = self._clock.monotonic()
+        fast = self.kept.get("fast")
+        if fast is None or now - fast[0] > max(5 * interval, 5.0):
+            return []
+        readings: list[Reading] = []
+        for tier in _TIERS:
+            taken, of_tier = self.kept.get(tier, (0.0, ()))
+            if of_tier and now - taken <= 3 * max(PERIODS[tier], interval) + 5.0:
+                readings.extend(of_tier)
+        return readings
+
+    def _run(self) -> None:
+        while self._orders.get():
+            for tier, period in PERIODS.items():
+                began = self._clock.monotonic()
+                if began >= self._due[tier]:
+                    self._due[tier] = began + period - 0.05
+                    self._inbox.put(self._read(tier, began))
+            self._busy = False
+
+    def _read(self, tier: Tier, began: float) -> Result:
+        try:
+            readings, error = self.device.read(tier), None
+        except Exception as problem:
+            readings, error = (), problem
+        return Result(self, tier, readings, error, self._clock.monotonic() - began)
+
+
+class Sampler:
+    def __init__(self, sources: Sequence[Source], interval: float, publish: Callable[[Sample], None],
+                 on_event: Callable[[Event], None], clock: Clock = SYSTEM) -> None:  # fmt: skip
+        self._sources, self._interval, self._publish, self._on_event = sources, interval, publish, on_event
+        self._clock = clock
+        self._inbox: SimpleQueue[Result | Found] = SimpleQueue()
+        self._workers: dict[str, dict[str, Worker]] = {source.name: {} for source in sources}
+        self._states = {source.name: SourceState() for source in sources}
+        self._pokes = {source.name: threading.Event() for source in sources}
+        self._stop = threading.Event()
+        self._samples = self._late = 0
+        self._said: set[str] = set()
+        self.last_tick = clock.monotonic()
+
+    def start(self) -> None:
+        for source in self._sources:
+            self._thread(self._discover, source)
+            if isinstance(source, EventSource):
+                self._thread(self._listen, source)
+        self._thread(self._run)
+
+    def stop(self) -> None:
+        self._stop.set()
+        for source in self._sources:
+            self._pokes[source.name].set()
+            source.close()
+        for workers in self._workers.values():
+            for worker in workers.values():
+                worker.stop()
+
+    def is_stuck(self) -> bool:
+        return self._clock.monotonic() - self.last_tick > max(10.0, 3 * self._interval)
+
+    def tick(self) -> Sample:
+        """One round: wake who is free, take what comes in time, and say what is known."""
+        self.last_tick = began = self._clock.monotonic()
+        awaited = {id(worker) for worker in self._all_workers() if worker.wake()}
+        fresh: list[Reading] = []
+        deadline = began + min(0.5, self._interval / 2)
+        while awaited and (left := deadline - self._clock.monotonic()) > 0:
+            try:
+                result = self._inbox.get(timeout=left)
+            except Empty:
+                break
+            self._take(result, fresh)
+            if isinstance(result, Result) and result.tier == "fast":
+                awaited.discard(id(result.worker))
+        self._take_waiting(fresh)
+        return self._sample(fresh)
+
+    def _run(self) -> None:
+        self._await_discovery()
+        start, number = self._clock.monotonic(), 0
+        while not self._stop.is_set():
+            try:
+                self._publish(self.tick())
+            except Exception:
+                log.exception("a tick failed; the next one goes on")
+            passed = self._clock.monotonic() - start
+            self._late += passed > (number + 1.5) * self._interval
+            number = max(number + 1, int(passed / self._interval))
+            self._stop.wait(max(0.0, start + number * self._interval - self._clock.monotonic()))
+
+    def _await_discovery(self) -> None:
+        """The first tick is to show the devices already; a source that hangs is not waited for."""
+        deadline = self._clock.monotonic() + FIRST_DISCOVERY_SECONDS
+        missing = {source.name for source in self._sources}
+        while missing and (left := deadline - self._clock.monotonic()) > 0:
+            try:
+                found = self._inbox.get(timeout=left)
+            except Empty:
+                return
+            self._take(found, [])
+            if isinstance(found, Found):
+                missing.discard(found.source)
+
+    def _take_waiting(self, fresh: list[Reading]) -> None:
+        while True:
+            try:
+                self._take(self._inbox.get_nowait(), fresh)
+            except Empty:
+                return
+
+    def _take(self, item: Result | Found, fresh: list[Reading]) -> None:
+        if isinstance(item, Found):
+            self._settle(item)
+            return
+        item.worker.keep(item)
+        if item.error is not None:
+            self._blame(item.worker.source, item.error)
+            return
+        fresh.extend(item.readings)
+        self._samples += len(item.readings)
+
+    def _blame(self, source: str, error: Exception) -> None:
+        self._states[source].errors += 1
+        self._say(str(error) if isinstance(error, SourceError) else f"{source}: {error!r}")
+        if isinstance(error, SourceError) and not isinstance(error, DeviceLost):
+            self._pokes[source].set()
+
+    def _say(self, text: str) -> None:
+        if text not in self._said and len(self._said) < 1000:
+            self._said.add(text)
+            log.warning("%s", text)
+
+    def _settle(self, found: Found) -> None:
+        """The workers become those of the devices that were found; hung threads end when they can."""
+        state, workers = self._states[found.source], self._workers[found.source]
+        state.problem = str(found.error) if found.error else ""
+        state.up = None if isinstance(found.error, SourceAbsent) else found.error is None
+        if found.error and state.up is not None:
+            self._say(state.problem)
+        devices = {device.key: device for device in found.devices}
+        for key in [key for key, worker in workers.items() if devices.get(key) is not worker.device]:
+            workers.pop(key).stop()
+        for key, device in devices.items():
+            if key not in workers:
+                workers[key] = Worker(found.source, device, self._inbox, self._clock)
+
+    def _sample(self, fresh: list[Reading]) -> Sample:
+        live: list[Reading] = []
+        for name, workers in self._workers.items():
+            of_source = {worker: worker.live(self._interval) for worker in workers.values()}
+            live.extend(reading for readings in of_source.values() for reading in readings)
+            self._judge(name, of_source)
+        states = {name: replace(state) for name, state in self._states.items()}
+        return Sample(self._clock.now(), merged(live), fresh, states, self._samples, self._late)
+
+    def _judge(self, name: str, of_source: Mapping[Worker, list[Reading]]) -> None:
+        state = self._states[name]
+        state.devices = len(of_source)
+        state.read_seconds = max((worker.seconds for worker in of_source), default=0.0)
+        if state.up and of_source and not any(of_source.values()) and all(w.kept or w.error for w in of_source):
+            state.up = False
+            state.problem = state.problem or f"{name}: no device answers"
+
+    def _discover(self, source: Source) -> None:
+        while not self._stop.is_set():
+            try:
+                found = Found(source.name, source.discover(), None)
+            except Exception as error:
+                found = Found(source.name, (), error)
+            self._inbox.put(found)
+            self._pokes[source.name].wait(DISCOVER_SECONDS)
+            if self._pokes[source.name].is_set():
+                self._pokes[source.name].clear()
+                self._stop.wait(1.0)
+
+    def _listen(self, source: EventSource) -> None:
+        while not self._stop.is_set():
+            try:
+                for event in source.wait_events(EVENT_WAIT_SECONDS):
+                    self._on_event(event)
+            except Exception as error:
+                self._say(f"{source.name}: events: {error!r}")
+                self._stop.wait(EVENT_WAIT_SECONDS)
+
+    def _all_workers(self) -> list[Worker]:
+        return [worker for workers in self._workers.values() for worker in workers.values()]
+
+    def _thread(self, target: Callable[..., None], *arguments: object) -> None:
+        threading.Thread(target=target, args=arguments, name="trainvitals", daemon=True).start()
+
+
+def merged(readings: Sequence[Reading]) -> list[Reading]:
+    """One reading a thing: what came later overrides; its time is that of the last."""
+    things: dict[tuple[str, Labels], Reading] = {}
+    for reading in readings:
+        key = (reading.scope, reading.labels)
+        before = things.get(key)
+        values: Mapping[str, Value] = reading.values if before is None else {**before.values, **reading.values}
+        things[key] = Reading(reading.scope, reading.labels, values, reading.timestamp)
+    return list(things.values())

@@ -1,0 +1,167 @@
+"""The agent as a whole: samples in; journal, history and the snapshot that everyone reads out."""
+
+import fcntl
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import trainvitals
+from trainvitals.agent.history import HISTORY_FIELDS, History
+from trainvitals.agent.node_log import NodeLog, carried, gpu_values, read_lines
+from trainvitals.agent.runs import Runs
+from trainvitals.agent.sampler import Sample, Sampler, SourceState
+from trainvitals.clock import SYSTEM, Clock
+from trainvitals.errors import JournalError
+from trainvitals.journal import layout, retention
+from trainvitals.journal.record import seconds
+from trainvitals.model import EMPTY, Event, Reading, Snapshot
+from trainvitals.sources import Source
+
+HOUSEKEEPING_SECONDS = 300.0
+HISTORY_SECONDS = 30 * 86400.0
+
+log = logging.getLogger("trainvitals.agent")
+
+
+class Agent:
+    def __init__(self, sources: Sequence[Source], root: Path, *, interval: float = 1.0,
+                 expected_gpus: int | None = None, node_price: float | None = None,
+                 runs_cap: int = retention.RUNS_CAP_BYTES, node_cap: int = retention.NODE_CAP_BYTES, log_folder: Path | None = None, keep_log: bool = True,
+                 clock: Clock = SYSTEM) -> None:  # fmt: skip
+        """`log_folder` takes the node's lines in place of the journal; what lies there is never tidied up."""
+        self.root, self.host, self.interval = root, layout.host_name(), interval
+        self.snapshot: Snapshot = EMPTY
+        self.sources: dict[str, SourceState] = {}
+        self.history = History()
+        self.runs = Runs(root, self.host, clock)
+        self.listeners: list[Callable[[Snapshot], None]] = []
+        self._sampler = Sampler(sources, interval, self._publish, self._on_event, clock)
+        self._folder = log_folder or layout.gpu_folder(root, self.host)
+        self._keeps_log, self._keeps_house = keep_log, keep_log and log_folder is None
+        self._node_log = NodeLog(self._folder)
+        self._clock, self._began = clock, clock.now()
+        self._expected, self._price = expected_gpus, node_price
+        self._caps = {"runs_cap": runs_cap, "node_cap": node_cap}
+        self._most_gpus = self._journal_bytes = 0
+        self._stop = threading.Event()
+        self._lock_fd = -1
+
+    def start(self) -> None:
+        if self._keeps_log:
+            self._take_folder()
+        self.runs.start()
+        self._sampler.start()
+        if self._keeps_house:
+            threading.Thread(target=self._keep_house, name="trainvitals-house", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._sampler.stop()
+        self.runs.stop()
+        self._node_log.close()
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def health(self) -> list[str]:
+        """What is wrong with the monitoring of this node; nothing when all is well."""
+        problems = []
+        if self._sampler.is_stuck():
+            problems.append("the sampler is stuck: no tick has ended for a while")
+        host = next(self.snapshot.of("host"), None)
+        count, expected = (host.number("gpu_count"), host.number("gpu_expected_count")) if host else (None, None)
+        if count is not None and expected is not None and count < expected:
+            problems.append(f"{count:.0f} of {expected:.0f} GPUs answer")
+        return problems
+
+    def _take_folder(self) -> None:
+        """Every file has one writer: a second agent on this journal and host is turned away."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock_fd = os.open(self._folder / ".agent", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            log.warning("%s cannot be written (%s): readings are shown but not kept", self._folder, error.strerror)
+            return
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+            raise JournalError(f"an agent runs already on {self.root}: end it, or choose another journal with "
+                               "--dir") from error  # fmt: skip
+
+    def _publish(self, sample: Sample) -> None:
+        self.sources = sample.sources
+        gpus = [Reading(r.scope, r.labels, gpu_values(r), r.timestamp) for r in sample.readings if r.scope == "gpu"]
+        self.history.add(gpus)
+        if self._keeps_log:
+            self._node_log.write(sample.fresh, sample.readings)
+        readings = [*sample.readings, self._node(len(gpus), sample), *self.runs.readings(), *self._own(sample)]
+        self.snapshot = Snapshot(sample.timestamp, tuple(readings))
+        for listener in self.listeners:
+            listener(self.snapshot)
+
+    def _node(self, gpus: int, sample: Sample) -> Reading:
+        self._most_gpus = max(self._most_gpus, gpus)
+        expected = self._expected if self._expected is not None else self._most_gpus
+        values = {"gpu_count": float(gpus), "gpu_expected_count": float(expected)}
+        if self._price is not None:
+            values["node_price_dollars_per_hour"] = self._price
+        return Reading("host", (), values, sample.timestamp)
+
+    def _own(self, sample: Sample) -> list[Reading]:
+        now = sample.timestamp
+        counts = [appender.counts for appender in self._node_log.appenders()]
+        values = {
+            "samples_total": float(sample.samples_total),
+            "ticks_late_total": float(sample.late_total),
+            "journal_records_total": float(sum(count.written for count in counts)),
+            "journal_records_dropped_total": float(sum(count.dropped for count in counts)),
+            "journal_bytes": float(self._journal_bytes),
+            "journal_garbage_lines_total": float(self.runs.tail.garbage_lines),
+            "journal_read_errors_total": float(self.runs.tail.errors),
+            "start_timestamp_seconds": self._began,
+        }
+        build = (("version", trainvitals.__version__), ("python_version", platform.python_version()))
+        return [Reading("build", build, {"build_info": 1.0}, now), Reading("agent", (), values, now),
+                *(_source_reading(name, state, now) for name, state in sample.sources.items())]  # fmt: skip
+
+    def _on_event(self, event: Event) -> None:
+        log.warning("%s on %s: %s", event.kind, dict(event.labels), dict(event.details))
+        if self._keeps_log:
+            self._node_log.write_event(event)
+
+    def _keep_house(self) -> None:
+        try:
+            self._recall()
+        except Exception:
+            log.exception("the history could not be filled from the journal; it starts empty")
+        while not self._stop.is_set():
+            with suppress(OSError):
+                self._journal_bytes = retention.sweep(self.root, self.host, self._clock.now(), **self._caps)
+            self._stop.wait(HOUSEKEEPING_SECONDS)
+
+    def _recall(self) -> None:
+        """Fills the history with what earlier agents wrote, giving way to the tick now and then."""
+        since = self._clock.now() - HISTORY_SECONDS
+        for number, line in enumerate(carried(read_lines(self._folder, since))):
+            when = seconds(line.get("timestamp"))
+            if when is not None and since <= when < self._began:
+                values = {name: line.get(name) for name in HISTORY_FIELDS}
+                self.history.put(str(line.get("gpu_index")), when, values, replayed=True)
+            if number % 500 == 499:
+                if self._stop.is_set():
+                    return
+                time.sleep(0.001)
+
+
+def _source_reading(name: str, state: SourceState, now: float) -> Reading:
+    values = {"source_errors_total": float(state.errors)}
+    if state.up is not None:
+        values |= {"source_up": float(state.up), "source_read_seconds": state.read_seconds}
+    return Reading("source", (("source", name),), values, now)

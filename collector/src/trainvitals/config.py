@@ -1,0 +1,193 @@
+"""Every setting of the agent, once: flag over environment over file over default.
+
+The file holds `TRAINVITALS_INTERVAL=1` lines, as the stack's .env does; `--env-file` names it.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainvitals.errors import SettingError
+
+SCENARIOS = ("healthy", "hot", "throttled", "ecc", "xid79", "lost", "idle", "hang", "starved")
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    def check(value: str) -> float:
+        found = float(value)
+        if not low <= found <= high:
+            raise ValueError
+        return found
+
+    check.__doc__ = f"give a number from {low:g} to {high:g}"
+    return check
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    def check(value: str) -> int:
+        found = int(value)
+        if not low <= found <= high:
+            raise ValueError
+        return found
+
+    check.__doc__ = f"give a whole number from {low} to {high}"
+    return check
+
+
+def one_of(*names: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value not in names:
+            raise ValueError
+        return value
+
+    check.__doc__ = f"choose one of {', '.join(names)}"
+    return check
+
+
+def size(value: str) -> int:
+    """give a size such as 512MiB or 2GiB"""
+    text = value.lower().removesuffix("b").removesuffix("i")
+    unit = text[-1:] if text[-1:] in "kmg" else ""
+    found = int(float(text.removesuffix(unit)) * _UNITS[unit])
+    if found < 2**20:
+        raise ValueError
+    return found
+
+
+def truth(value: str) -> bool:
+    """say true or false"""
+    return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[value.lower()]
+
+
+def folder(value: str) -> Path:
+    """give an absolute path"""
+    path = Path(value).expanduser()
+    if "\0" in value or not path.is_absolute():
+        raise ValueError
+    return path
+
+
+def readable_file(value: str) -> Path:
+    """name a file that can be read"""
+    path = Path(value).expanduser()
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise ValueError
+    return path
+
+
+def gpu_list(value: str) -> tuple[int, ...]:
+    """give GPU numbers separated by commas, such as 0,1,2"""
+    numbers = tuple(int(part) for part in value.split(","))
+    if min(numbers) < 0:
+        raise ValueError
+    return numbers
+
+
+def names(value: str) -> tuple[str, ...]:
+    """give names separated by commas"""
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def plain(value: str) -> str:
+    """give a text"""
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str
+    check: Callable[[str], Any]
+    default: Any
+    help: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return "TRAINVITALS_" + self.name.upper()
+
+    def read(self, key: str, value: str) -> Any:
+        try:
+            return self.check(value)
+        except (ValueError, KeyError, OverflowError) as error:
+            raise SettingError(key, value, self.check.__doc__ or "") from error
+
+
+SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        Setting("dir", folder, None, "journal folder (default: /var/lib/trainvitals, else ~/.local/state/trainvitals)"),
+        Setting("interval", number(0.1, 3600), 1.0, "seconds between readings (default: 1)"),
+        Setting("host", plain, "127.0.0.1", "address to listen on (default: 127.0.0.1)"),
+        Setting("port", whole(0, 65535), 8080, "port of the page and /metrics (default: 8080; 0: any free one)"),
+        Setting("allowed_hosts", names, (), "more names by which the page may be called, separated by commas"),
+        Setting("web_config", readable_file, None, "TLS and basic auth, a file as Prometheus's exporters take it"),
+        Setting("simulate", whole(0, 64), 0, "show this many simulated GPUs in place of real ones"),
+        Setting("scenario", one_of(*SCENARIOS), "healthy", f"what the simulated GPUs do: {', '.join(SCENARIOS)}"),
+        Setting("seed", whole(0, 2**31), 0, "seed of the simulation (default: 0)"),
+        Setting("expected_gpus", whole(0, 1024), None, "GPUs that this node should have (default: the most seen)"),
+        Setting("node_price", number(0, 1e6), None, "dollars that an hour of this node costs"),
+        Setting("per_core", truth, False, "usage of each processor too"),
+        Setting("runs_cap", size, 2 * 2**30, "disk space for runs (default: 2GiB); finished ones go first"),
+        Setting("node_cap", size, 512 * 2**20, "disk space for the node's own lines (default: 512MiB)"),
+        Setting("gpu", gpu_list, None, "the GPU to monitor"),
+        Setting("gpus", gpu_list, None, "the GPUs to monitor, separated by commas (default: all)"),
+        Setting("prometheus_port", whole(1, 65535), None, "serve /metrics on this port too"),
+        Setting("summary_interval", number(0, 86400), 60.0, "seconds between summaries (default: 60; 0: none)"),
+        Setting("log_dir", folder, None, "folder for the JSONL log (default: the journal)"),
+        Setting("log_format", one_of("text", "json"), "text", "text or json (default: text)"),
+    )
+}
+FLAGS_ONLY = frozenset({"gpu", "gpus"})
+
+
+def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
+    """Flags are taken as text and checked with the rest, so that every error reads the same."""
+    for name in wanted:
+        setting = SETTINGS[name]
+        if setting.check is truth:
+            parser.add_argument(setting.flag, dest=name, action="store_const", const="true", help=setting.help)
+        else:
+            parser.add_argument(setting.flag, dest=name, metavar=_metavar(setting), help=setting.help)
+
+
+def load(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Every setting's value; SettingError names the flag, variable or line that cannot be used."""
+    file = environ_file(flags.get("env_file") or environ.get("TRAINVITALS_ENV_FILE"))
+    return {name: _value(setting, flags, environ, file) for name, setting in SETTINGS.items()}
+
+
+def environ_file(name: str | None) -> dict[str, str]:
+    """KEY=VALUE lines; quotes around a value and lines that open with # are left out."""
+    if not name:
+        return {}
+    path = Setting("env_file", readable_file, None, "").read("--env-file", name)
+    pairs = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, equals, value = line.strip().partition("=")
+        if equals and not key.startswith("#"):
+            pairs[key.removeprefix("export ").strip()] = value.strip().strip("'\"")
+    return pairs
+
+
+def _value(
+    setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], file: Mapping[str, str]
+) -> Any:
+    given = flags.get(setting.name)
+    if given is not None:
+        return setting.read(setting.flag, given)
+    if setting.name not in FLAGS_ONLY:
+        for where in (environ, file):
+            if where.get(setting.variable):
+                return setting.read(setting.variable, where[setting.variable])
+    return setting.default
+
+
+def _metavar(setting: Setting) -> str:
+    return {"dir": "DIR", "log_dir": "DIR", "web_config": "FILE"}.get(setting.name, setting.name.upper())

@@ -1,0 +1,140 @@
+"""What people read in the terminal: a line a tick, summaries, the words at the start, and JSON logs."""
+
+import logging
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+import orjson
+
+import trainvitals
+from trainvitals.agent.sampler import SourceState
+from trainvitals.journal.record import timestamp
+from trainvitals.model import Reading, Snapshot
+
+_SUMMARY = (("utilization_percent", "utilisation", "%"), ("memory_percent", "memory", "%"),
+            ("temperature_celsius", "temperature", " °C"), ("power_draw_watts", "power", " W"))  # fmt: skip
+
+
+class JsonLines(logging.Formatter):
+    """`{"timestamp":…,"level":"warning","message":…,"correlation_id":"gemma-qlora"}`: the id is the run's
+    where there is one, else this process's own."""
+
+    def __init__(self, process_id: str) -> None:
+        super().__init__()
+        self._process_id = process_id
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "timestamp": timestamp(int(record.created * 1e9)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "correlation_id": getattr(record, "run", None) or self._process_id,
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(line).decode()
+
+
+def set_up_logging(form: str, process_id: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+    handler.setFormatter(JsonLines(process_id) if form == "json" else plain)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def tick_line(snapshot: Snapshot) -> str:
+    """`GPU0: 85.2%/76.3% | GPU1: …`, utilisation and memory; a GPU's unknown value is a dash."""
+    gpus = [
+        f"GPU{gpu.label('gpu')}: {_share(gpu.number('utilization_percent'))}/{_share(memory_percent(gpu))}"
+        for gpu in in_order(snapshot)
+    ]
+    return " | ".join(gpus) or "no GPU answers"
+
+
+def in_order(snapshot: Snapshot) -> list[Reading]:
+    return sorted(snapshot.of("gpu"), key=lambda gpu: int(gpu.label("gpu")))
+
+
+def memory_percent(gpu: Reading) -> float | None:
+    used, total = gpu.number("memory_used_mb"), gpu.number("memory_total_mb")
+    return None if used is None or not total else 100 * used / total
+
+
+class Summary:
+    """Mean and peak of each GPU since the last summary."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, str], list[float]] = {}
+
+    def add(self, snapshot: Snapshot) -> None:
+        for gpu in snapshot.of("gpu"):
+            for name, _, _ in _SUMMARY:
+                value = memory_percent(gpu) if name == "memory_percent" else gpu.number(name)
+                if value is not None:
+                    self._seen.setdefault((int(gpu.label("gpu")), name), []).append(value)
+
+    def lines(self) -> list[str]:
+        """Empties the summary."""
+        seen, self._seen = self._seen, {}
+        return [f"GPU{gpu} {_parts(gpu, seen)}" for gpu in sorted({gpu for gpu, _ in seen})]
+
+
+def _parts(gpu: int, seen: dict[tuple[int, str], list[float]]) -> str:
+    parts = []
+    for name, word, unit in _SUMMARY:
+        values = seen.get((gpu, name))
+        if values:
+            parts.append(f"{word} {sum(values) / len(values):.1f}{unit} (peak {max(values):.1f})")
+    return ", ".join(parts)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}%"
+
+
+def welcome(out: TextIO, *, node: str, address: str, journal: str, snapshot: Snapshot,
+            sources: dict[str, SourceState], demo: bool = False) -> None:  # fmt: skip
+    """In plain words what runs, what was found, and what was not."""
+    rows = [("page", f"{address}/"), ("metrics", f"{address}/metrics, for Prometheus"), ("journal", journal)]
+    rows += [("GPUs", text) for text in gpu_words(snapshot, sources)]
+    rows += [("host", host_words(snapshot))]
+    what = "shows a simulated node and run" if demo else f"watches this machine ({node})"
+    print(f"TrainVitals {trainvitals.__version__} {what}.\n", file=out)
+    for name, text in rows:
+        print(f"  {name:<9}{text}", file=out)
+    print(f"\n{NOT_HERE}\nCtrl-C ends it.", file=out, flush=True)
+
+
+NOT_HERE = ("This is the agent alone. It keeps no long-term metrics and pages nobody: for that let a Prometheus\n"
+            "scrape the address above. `trainvitals doctor` says what else could be found, and why not.")  # fmt: skip
+
+
+def gpu_words(snapshot: Snapshot, sources: dict[str, SourceState]) -> list[str]:
+    gpus = in_order(snapshot)
+    names = {info.label("uuid"): info for info in snapshot.of("gpu_info")}
+    problems = [state.problem for name, state in sources.items() if state.problem and name != "host"]
+    if not gpus:
+        return problems or ["none answered yet"]
+    kinds: dict[str, int] = {}
+    for gpu in gpus:
+        info = names.get(gpu.label("uuid"))
+        kind = f"{info.label('name')}, driver {info.label('driver_version')}" if info else "GPU"
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return [f"{count} x {kind}" for kind, count in kinds.items()] + problems
+
+
+def host_words(snapshot: Snapshot) -> str:
+    values: dict[str, float] = {}
+    for reading in snapshot.of("host"):
+        values |= {name: value for name, value in reading.values.items() if isinstance(value, (int, float))}
+    memory = values.get("memory_total_bytes", 0.0) / 2**30
+    processors = f"{values['cpu_count']:.0f} processors, " if "cpu_count" in values else ""
+    return f"{processors}{memory:.1f} GiB memory"
+
+
+def table(rows: Iterable[tuple[str, str, str]]) -> str:
+    """`ok   journal   writable` rows of a check list."""
+    return "\n".join(f"{mark:<8} {name:<12} {text}" for mark, name, text in rows)

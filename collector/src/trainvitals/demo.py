@@ -1,0 +1,157 @@
+"""A simulated distributed run beside simulated GPUs, going through what a real one may.
+
+The trainer is a process of its own and writes a journal as any run would: `python -m trainvitals.demo DIR START`.
+Agent and trainer follow the same course by the time that passed since the start.
+"""
+
+import math
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from trainvitals.journal import runs
+from trainvitals.journal.run_files import RunFiles
+
+RANKS = 8
+SLOW_RANK = 6
+STEP_SECONDS = 0.25
+PLANNED_STEPS = 20_000
+
+
+class Phase(NamedTuple):
+    """What holds for a while: of the GPUs the scenario, of a step what it costs."""
+
+    name: str
+    seconds: float
+    scenario: str
+    data_wait: float = 0.005
+    slowdown: float = 1.0
+
+
+PHASES = (
+    Phase("healthy", 45, "healthy"),
+    Phase("data-starved", 30, "starved", data_wait=0.45),
+    Phase("healthy again", 15, "healthy"),
+    Phase("throttled", 30, "throttled", slowdown=1.6),
+    Phase("NaN", 15, "healthy"),
+    Phase("hang", 30, "hang"),
+)
+CYCLE_SECONDS = sum(phase.seconds for phase in PHASES)
+
+
+def phase_at(elapsed: float) -> Phase:
+    left = elapsed % CYCLE_SECONDS
+    for phase in PHASES:
+        left -= phase.seconds
+        if left < 0:
+            return phase
+    return PHASES[-1]
+
+
+def scenario_at(elapsed: float) -> str:
+    return phase_at(elapsed).scenario
+
+
+@contextmanager
+def trainer() -> Iterator[Path]:
+    """A journal of its own with a trainer beside it; both are gone at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="trainvitals-demo-"))
+    process = subprocess.Popen([sys.executable, "-m", "trainvitals.demo", str(folder), str(time.time())])
+    try:
+        yield folder
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Trainer:
+    """One launch of eight ranks, written by one process in their place."""
+
+    def __init__(self, root: Path, began: float) -> None:
+        self._root, self._began = root, began
+        self._random = random.Random(7)
+        self._ranks: list[RunFiles] = []
+        self._step = 0
+
+    def run_cycle(self) -> None:
+        """From a fresh start through every phase to the crash that ends the hang."""
+        self._start()
+        cycle = self._elapsed() // CYCLE_SECONDS
+        while self._elapsed() // CYCLE_SECONDS == cycle:
+            phase = phase_at(self._elapsed())
+            if phase.name == "hang":
+                time.sleep(0.2)
+            else:
+                self._do_step(phase)
+        for rank in self._ranks:
+            rank.end("crashed", error="RuntimeError: NCCL watchdog: collective timed out")
+
+    def _elapsed(self) -> float:
+        return time.time() - self._began
+
+    def _start(self) -> None:
+        self._step = 0
+        self._ranks = []
+        claimed = runs.claim(self._root, "demo-gpt", rank=0, world_size=RANKS)
+        for rank in range(RANKS):
+            if rank:
+                claimed = runs.claim(self._root, "demo-gpt", rank=rank, world_size=RANKS, run_id=claimed.run)
+            self._ranks.append(RunFiles(claimed, "demo-gpt", framework="simulated", planned_steps=PLANNED_STEPS,
+                                        config={"layers": 24, "batch_size": 512}))  # fmt: skip
+
+    def _do_step(self, phase: Phase) -> None:
+        forward = 0.4 * STEP_SECONDS * phase.slowdown
+        took = phase.data_wait + STEP_SECONDS * phase.slowdown * self._random.uniform(0.97, 1.03)
+        time.sleep(took)
+        self._step += 1
+        for rank, files in enumerate(self._ranks):
+            waits = 1.0 if rank == SLOW_RANK or phase.slowdown == 1.0 else 1 / phase.slowdown
+            files.metrics.append(self._record(phase, took, forward * waits))
+        if self._step % 100 == 0:
+            self._ranks[0].events.append({"event": "checkpoint", "step": self._step, "path": "simulated"})
+
+    def _record(self, phase: Phase, took: float, forward: float) -> dict[str, float]:
+        bad = phase.name == "NaN"
+        decay = math.exp(-self._step / 300)
+        wait = phase.data_wait * self._random.uniform(0.9, 1.1)
+        optimizer = 0.1 * STEP_SECONDS
+        return {
+            "step": self._step,
+            "epoch": round(self._step * 512 / 1_000_000, 4),
+            "loss": math.nan if bad else 1.8 + 8.8 * decay + self._random.gauss(0, 0.02),
+            "learning_rate": 3e-4 * min(1.0, self._step / 50),
+            "gradient_norm": math.nan if bad else 0.6 + 3 * decay + abs(self._random.gauss(0, 0.05)),
+            "throughput_samples_per_sec": 512 / RANKS / took,
+            "tokens_per_second": 512 * 1024 / RANKS / took,
+            "memory_allocated_mb": 61_440.0,
+            "memory_reserved_mb": 63_616.0,
+            "step_duration_seconds": took,
+            "data_wait_seconds": wait,
+            "forward_seconds": forward,
+            "optimizer_seconds": optimizer,
+            "backward_seconds": max(0.0, took - wait - forward - optimizer),
+        }
+
+
+def main(arguments: list[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    one = Trainer(Path(arguments[0]), float(arguments[1]))
+    while True:
+        one.run_cycle()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

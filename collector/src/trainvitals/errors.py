@@ -1,0 +1,33 @@
+"""What can go wrong, said so that the reader can act: `port 8080 is taken; choose another with --port`."""
+
+
+class TrainVitalsError(Exception):
+    """A problem with a cause the user can change. `str()` is the one line they read."""
+
+
+class SettingError(TrainVitalsError):
+    """A flag, environment variable or file entry that cannot be used."""
+
+    def __init__(self, key: str, value: object, fix: str) -> None:
+        super().__init__(f"{key}: {str(value)!r} cannot be used: {fix}")
+        self.key, self.value, self.fix = key, value, fix
+
+
+class SourceError(TrainVitalsError):
+    """A source of readings that does not answer, and what makes it answer again."""
+
+    def __init__(self, source: str, problem: str, fix: str = "") -> None:
+        super().__init__(f"{source}: {problem}" + (f"; {fix}" if fix else ""))
+        self.source, self.problem, self.fix = source, problem, fix
+
+
+class SourceAbsent(SourceError):
+    """There is nothing here for the source to read, which is no fault (a machine without a GPU)."""
+
+
+class DeviceLost(SourceError):
+    """One device stopped answering while its source still does (a GPU fell off the bus)."""
+
+
+class JournalError(TrainVitalsError):
+    """The journal cannot be used as asked (a run that is running already, no writable folder)."""

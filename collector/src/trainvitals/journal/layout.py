@@ -1,0 +1,79 @@
+"""Where the journal lies and what its files are called; the names are public.
+
+gpu/<host>/gpu_metrics_20250730_123456.jsonl
+runs/<run>/training_metrics_20250730_123456.rank1.jsonl
+"""
+
+import os
+import re
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainvitals.errors import SettingError
+
+SHARED_ROOT = Path("/var/lib/trainvitals")
+TRAINING_FILE = re.compile(r"training_metrics_(\d{8}_\d{6})(?:\.rank(\d+))?\.jsonl\Z")
+NODE_FILE = re.compile(r"(gpu|host)_metrics_(\d{8}_\d{6})\.jsonl\Z")
+PROCESS_FILE = re.compile(r"process\.rank(\d+)\.json\Z")
+EVENTS_FILE = re.compile(r"events\.rank(\d+)\.jsonl\Z")
+RUN_FILE = "run.json"
+_UNSAFE = re.compile(r"[/\x00-\x1f\x7f]+")
+_MAX_NAME_BYTES = 120
+
+
+def find_root(environ: Mapping[str, str] = os.environ, shared: Path = SHARED_ROOT) -> Path:
+    """The same answer in trainer and agent, whatever their working directories."""
+    named = environ.get("TRAINVITALS_DIR")
+    if named:
+        if not Path(named).expanduser().is_absolute():
+            raise SettingError("TRAINVITALS_DIR", named, "give an absolute path")
+        return Path(named).expanduser()
+    if shared.is_dir() and os.access(shared, os.W_OK | os.X_OK):
+        return shared
+    state = environ.get("XDG_STATE_HOME")
+    base = Path(state) if state and Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return base / "trainvitals"
+
+
+def host_name() -> str:
+    """The bare name: what Prometheus has as `instance` and the journal as a folder."""
+    return safe_name(os.environ.get("TRAINVITALS_HOSTNAME") or socket.gethostname().partition(".")[0])
+
+
+def boot_id() -> str:
+    """Names this start of this kernel, the same in all its containers."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return host_name()
+
+
+def safe_name(name: str) -> str:
+    """`name` as one path component: nothing climbs out of the folder, nothing hides in it."""
+    text = _UNSAFE.sub("_", name).strip().lstrip(".")
+    cut = text.encode("utf-8", "replace")[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
+    return cut or "unnamed"
+
+
+def gpu_folder(root: Path, host: str) -> Path:
+    return root / "gpu" / host
+
+
+def run_folder(root: Path, run: str) -> Path:
+    return root / "runs" / run
+
+
+def stamped(prefix: str, suffix: str, when: float) -> str:
+    return f"{prefix}_{time.strftime('%Y%m%d_%H%M%S', time.gmtime(when))}{suffix}"
+
+
+def training_suffix(rank: int, world_size: int) -> str:
+    return f".rank{rank}.jsonl" if world_size > 1 else ".jsonl"
+
+
+def training_rank(file_name: str) -> int | None:
+    """The rank that wrote a training file, None where the name is not one's."""
+    match = TRAINING_FILE.match(file_name)
+    return None if match is None else int(match[2] or 0)

@@ -1,0 +1,219 @@
+"""A run's folder: claiming a name, holding a rank, and telling from outside whether it lives.
+
+A rank is alive while its process holds a POSIX lock on process.rankN.json. The kernel drops the lock
+however the process ends, and shows it across containers. Closing any descriptor of that file would
+drop it too, so within its own process the file is only ever reached through `Rank`.
+"""
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trainvitals.errors import JournalError
+from trainvitals.journal import layout
+from trainvitals.journal.record import decode, encode, timestamp
+
+_FLOCK = struct.Struct("@hhqqi0q")
+_held: dict[tuple[int, int], int] = {}
+
+
+@dataclass(slots=True)
+class Rank:
+    """This process as a rank of a run, for as long as it lives or until `release`."""
+
+    root: Path
+    run: str
+    rank: int
+    world_size: int
+    fd: int = field(repr=False)
+
+    @property
+    def folder(self) -> Path:
+        return layout.run_folder(self.root, self.run)
+
+    def release(self) -> None:
+        status = os.fstat(self.fd)
+        _held.pop((status.st_dev, status.st_ino), None)
+        os.close(self.fd)
+
+
+def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: str = "", resume: bool = False,
+          facts: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ) -> Rank:  # fmt: skip
+    """Takes a run's folder for this rank; `facts` go into process.rankN.json beside who and where."""
+    wanted = run_id or environ.get("TRAINVITALS_RUN_ID") or _named_by_launcher(name, environ)
+    root.joinpath("runs").mkdir(parents=True, exist_ok=True)
+    me = {"host": layout.host_name(), "boot_id": layout.boot_id(), "pid": os.getpid(),
+          "launcher": _launcher(), "rank": rank, "world_size": world_size, "started": timestamp(),
+          **(facts or {})}  # fmt: skip
+    with _claiming(root):
+        run = layout.safe_name(wanted) if wanted else _free_name(root, layout.safe_name(name), me, resume)
+        folder = layout.run_folder(root, run)
+        folder.mkdir(exist_ok=True)
+        fd = _hold(folder / f"process.rank{rank}.json", me, run)
+    return Rank(root, run, rank, world_size, fd)
+
+
+def is_alive(process_file: Path) -> bool:
+    return holder(process_file) is not None
+
+
+def holder(process_file: Path) -> int | None:
+    """The process that holds the file's lock, by its number in our own namespace (0: not visible
+    from here); None where the rank has ended. Asks only; never takes the lock."""
+    try:
+        fd, mine = _open_to_read(process_file)
+    except OSError:
+        return None
+    try:
+        return os.getpid() if mine else _lock_holder(fd)
+    finally:
+        if not mine:
+            os.close(fd)
+
+
+def read_process(process_file: Path) -> dict[str, Any] | None:
+    """What a rank said of itself; None while it has not."""
+    try:
+        fd, mine = _open_to_read(process_file)
+    except OSError:
+        return None
+    try:
+        return _parse(os.pread(fd, 1 << 20, 0))
+    except OSError:
+        return None
+    finally:
+        if not mine:
+            os.close(fd)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A small file such as run.json; None where it is missing or broken."""
+    try:
+        return _parse(path.read_bytes())
+    except OSError:
+        return None
+
+
+def write_run(folder: Path, run: Mapping[str, Any]) -> None:
+    """Rank 0's alone. Readers see the old file or the new one."""
+    _replace(folder / layout.RUN_FILE, encode(run))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def _parse(content: bytes) -> dict[str, Any] | None:
+    try:
+        return decode(content)
+    except ValueError:
+        return None
+
+
+def _named_by_launcher(name: str, environ: Mapping[str, str]) -> str:
+    """One id on all nodes where the launcher has one. torchrun's default id, "none", names nothing."""
+    for key in ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "RAY_JOB_ID"):
+        value = environ.get(key, "")
+        if value and value != "none":
+            return f"{name}-{value}"
+    return ""
+
+
+def _launcher() -> str:
+    """The parent process, so that the local ranks of one launch know each other."""
+    parent = os.getppid()
+    try:
+        stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
+        started = stat.rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        started = "0"
+    return f"{layout.boot_id()}:{parent}:{started}"
+
+
+@contextmanager
+def _claiming(root: Path) -> Iterator[None]:
+    """One claimant at a time on this machine, so that two ranks agree on one folder."""
+    fd = os.open(root / "runs" / ".claim", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        with suppress(PermissionError):
+            os.fchmod(fd, 0o666)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool) -> str:
+    number = 1
+    while True:
+        candidate = name if number == 1 else f"{name}-{number}"
+        folder = layout.run_folder(root, candidate)
+        if resume or not folder.exists() or _is_ours(folder, me):
+            return candidate
+        number += 1
+
+
+def _is_ours(folder: Path, me: Mapping[str, Any]) -> bool:
+    """A folder that a living rank of the same launch claimed, in which my rank is still free."""
+    if folder.joinpath(f"process.rank{me['rank']}.json").exists():
+        return False
+    return any(
+        is_alive(path) and (read_process(path) or {}).get("launcher") == me["launcher"]
+        for path in process_files(folder)
+    )
+
+
+def process_files(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(path for path in folder.iterdir() if layout.PROCESS_FILE.match(path.name))
+    return []
+
+
+def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    status = os.fstat(fd)
+    identity = (status.st_dev, status.st_ino)
+    try:
+        if identity in _held:
+            raise BlockingIOError
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        if identity not in _held:
+            os.close(fd)
+        raise JournalError(f"run {run!r} is running already: choose another run_id, or end it") from error
+    _held[identity] = fd
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE, default=str), 0)
+    return fd
+
+
+def _open_to_read(path: Path) -> tuple[int, bool]:
+    """A descriptor and whether it is this process's own lock, which closing would drop."""
+    status = os.stat(path)
+    held = _held.get((status.st_dev, status.st_ino))
+    if held is not None:
+        return held, True
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY), False
+
+
+def _lock_holder(fd: int) -> int | None:
+    question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, question))
+    return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
+
+
+os.register_at_fork(after_in_child=_held.clear)

@@ -1,0 +1,128 @@
+"""Following many growing files: each whole line once, across rotation, truncation and restarts.
+
+    tail = Tail(); tail.follow(path); tail.read(path)  ->  [{"step": 1, ...}, ...]
+`cursor()` is the place reached, as plain JSON; handed to a new Tail, reading goes on from there.
+A file is known by its first bytes, which hold a time in milliseconds, and not by its inode: a
+thinned copy is the same file, a new file on an old inode is not.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from trainvitals.journal.append import whole_length
+from trainvitals.journal.record import Record, decode
+
+CHUNK_BYTES = 1 << 20
+MAX_LINE_BYTES = 64 << 20
+HEAD_BYTES = 96
+
+
+@dataclass(slots=True)
+class _Place:
+    offset: int = 0
+    head: bytes = b""
+    read_as: tuple[int, int] = (0, 0)
+
+
+class Tail:
+    def __init__(self, cursor: dict[str, Any] | None = None) -> None:
+        self._places: dict[Path, _Place] = {}
+        self.garbage_lines = 0
+        self.errors = 0
+        for path, (offset, head) in (cursor or {}).items():
+            self._places[Path(path)] = _Place(int(offset), bytes.fromhex(head))
+
+    def cursor(self) -> dict[str, Any]:
+        return {str(path): [place.offset, place.head.hex()] for path, place in self._places.items()}
+
+    def follow(self, path: Path) -> None:
+        self._places.setdefault(path, _Place())
+
+    def forget(self, path: Path) -> None:
+        self._places.pop(path, None)
+
+    def followed(self) -> Iterable[Path]:
+        return list(self._places)
+
+    def has_news(self, path: Path) -> bool:
+        """Whether the file changed since it was last read to its end."""
+        place = self._places.get(path)
+        try:
+            status = os.stat(path)
+        except OSError:
+            return False
+        return place is not None and place.read_as != (status.st_size, status.st_mtime_ns)
+
+    def read(self, path: Path, max_bytes: int = CHUNK_BYTES) -> list[Record]:
+        """The next whole records, about `max_bytes` of them; none at the end of the file."""
+        place = self._places.get(path)
+        if place is None:
+            return []
+        try:
+            with open(path, "rb", buffering=0) as file:
+                return self._records(place, file.fileno(), max_bytes)
+        except FileNotFoundError:
+            return []
+        except OSError:
+            self.errors += 1
+            return []
+
+    def _records(self, place: _Place, fd: int, max_bytes: int) -> list[Record]:
+        self._find_place(place, fd)
+        block, skipped = self._block(fd, place.offset, max_bytes)
+        place.offset += len(block) + skipped
+        self._remember_head(place, fd)
+        if not block and not skipped:
+            status = os.fstat(fd)
+            place.read_as = (status.st_size, status.st_mtime_ns)
+        return self._parse(block)
+
+    def _find_place(self, place: _Place, fd: int) -> None:
+        """Another file under the same name is read from its start, a shortened one from its end."""
+        if not place.offset:
+            return
+        if place.head and os.pread(fd, len(place.head), 0) != place.head:
+            place.offset, place.head = 0, b""
+        elif os.fstat(fd).st_size < place.offset:
+            place.offset = whole_length(fd)
+
+    def _remember_head(self, place: _Place, fd: int) -> None:
+        """Of the first line only, which stays when the file is cut or thinned."""
+        if place.offset and not place.head:
+            head = os.pread(fd, min(HEAD_BYTES, place.offset), 0)
+            place.head = head[: head.find(b"\n") + 1] or head
+
+    def _block(self, fd: int, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        """Whole lines from `offset`, and the bytes of a line too long to be one."""
+        size = max_bytes
+        while True:
+            block = os.pread(fd, size, offset)
+            end = block.rfind(b"\n") + 1
+            if end or len(block) < size:
+                return block[:end], 0
+            if size >= MAX_LINE_BYTES:
+                self.garbage_lines += 1
+                return b"", len(block)
+            size *= 4
+
+    def _parse(self, block: bytes) -> list[Record]:
+        lines = block.split(b"\n")
+        lines.pop()
+        with suppress(orjson.JSONDecodeError):
+            if not block.startswith(b" ") and b"\n " not in block:
+                records = [orjson.loads(line) for line in lines]
+                if all(type(record) is dict for record in records):
+                    return records
+        return [record for record in map(self._decoded, lines) if record is not None]
+
+    def _decoded(self, line: bytes) -> Record | None:
+        with suppress(ValueError, RecursionError):
+            return decode(line)
+        self.garbage_lines += bool(line.strip())
+        return None

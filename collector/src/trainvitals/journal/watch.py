@@ -1,0 +1,82 @@
+"""Which folders changed: inotify where the kernel has it, None where it has not (then readers poll).
+
+Used by readers only; the training process never imports it.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import struct
+from pathlib import Path
+
+_CREATE, _MODIFY, _MOVED, _DELETE = 0x100, 0x2, 0x40 | 0x80, 0x200
+_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_ONLY_DIR = 0x01000000
+_NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
+_EVENT = struct.Struct("iIII")
+
+
+class Watch:
+    """Watches folders, not files: a file that comes, grows, moves or goes shows in its folder."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd: int = self._libc.inotify_init1(_NON_BLOCKING)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        self._folders: dict[int, Path] = {}
+        self._known: set[Path] = set()
+
+    def add(self, folder: Path) -> None:
+        if folder in self._known:
+            return
+        mask = _CREATE | _MODIFY | _MOVED | _DELETE | _ONLY_DIR
+        number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), mask)
+        if number < 0:
+            code = ctypes.get_errno()
+            if code == errno.ENOENT:
+                return
+            raise OSError(code, os.strerror(code), str(folder))
+        self._folders[number] = folder
+        self._known.add(folder)
+
+    def wait(self, timeout: float) -> bool:
+        """True as soon as something changed."""
+        return bool(select.select([self.fd], [], [], timeout)[0])
+
+    def changed(self) -> tuple[set[Path], bool]:
+        """The paths that changed since the last call, and whether some were lost on the way."""
+        paths: set[Path] = set()
+        lost = False
+        for number, mask, name in self._events():
+            folder = self._folders.get(number)
+            lost = lost or bool(mask & _OVERFLOW)
+            if folder is not None and mask & _IGNORED:
+                self._known.discard(self._folders.pop(number))
+            elif folder is not None:
+                paths.add(folder / name)
+        return paths, lost
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def _events(self) -> list[tuple[int, int, str]]:
+        try:
+            block = os.read(self.fd, 1 << 18)
+        except BlockingIOError:
+            return []
+        events, at = [], 0
+        while at < len(block):
+            number, mask, _, length = _EVENT.unpack_from(block, at)
+            at += _EVENT.size
+            events.append((number, mask, os.fsdecode(block[at : at + length].rstrip(b"\0"))))
+            at += length
+        return events
+
+
+def open_watch() -> Watch | None:
+    try:
+        return Watch()
+    except (OSError, AttributeError):
+        return None

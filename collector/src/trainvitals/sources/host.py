@@ -1,0 +1,197 @@
+"""The machine itself: processors, memory, disks, network; and the process trees of runs on it.
+
+Only local file systems are asked for their space: a dead network mount would hang the read.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from trainvitals.model import Reading, Tier, Value
+
+Values = dict[str, Value]
+_REAL_DISK = ("sd", "nvme", "vd", "xvd", "mmcblk", "md", "dm-")
+_VIRTUAL_INTERFACE = ("lo", "veth", "docker", "br-", "cali", "flannel", "cni")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Host:
+    key = "host"
+
+    def __init__(self, per_core: bool = False) -> None:
+        self.errors = 0
+        self._per_core = per_core
+        self._cpu = psutil.cpu_times()
+        self._cores = psutil.cpu_times(percpu=True) if per_core else []
+
+    def read(self, tier: Tier) -> Sequence[Reading]:
+        now = time.time()
+        values: Values = {}
+        for probe in self._probes(tier):
+            values.update(self._ask(probe, {}))
+        readings = [Reading("host", (), values, now)]
+        if tier == "slow":
+            for listing in (_filesystems, _disks, _networks):
+                readings += self._ask(listing, [])
+        return readings + (self._core_readings(now) if tier == "fast" and self._per_core else [])
+
+    def _probes(self, tier: Tier) -> Iterable[Callable[[], Values]]:
+        if tier == "fast":
+            return (self._cpu_share, _memory)
+        return (_swap, _load, _descriptors, _oom_kills) if tier == "slow" else (_constants,)
+
+    def _ask(self, probe: Callable[[], Any], nothing: Any) -> Any:
+        try:
+            return probe()
+        except (OSError, psutil.Error, ValueError, IndexError, AttributeError):
+            self.errors += 1
+            return nothing
+
+    def _cpu_share(self) -> Values:
+        before, self._cpu = self._cpu, psutil.cpu_times()
+        total, busy = _spent(before, self._cpu)
+        if total <= 0:
+            return {}
+        spent = self._cpu
+        return {"cpu_usage_percent": 100 * busy / total,
+                "cpu_iowait_ratio": max(0.0, spent.iowait - before.iowait) / total,
+                "cpu_steal_ratio": max(0.0, spent.steal - before.steal) / total}  # fmt: skip
+
+    def _core_readings(self, now: float) -> list[Reading]:
+        before, self._cores = self._cores, psutil.cpu_times(percpu=True)
+        shares = [_spent(old, new) for old, new in zip(before, self._cores, strict=False)]
+        return [
+            Reading("core", (("cpu", str(number)),), {"cpu_core_usage_percent": 100 * busy / total}, now)
+            for number, (total, busy) in enumerate(shares)
+            if total > 0
+        ]
+
+
+class HostSource:
+    name = "host"
+
+    def __init__(self, per_core: bool = False) -> None:
+        self._hosts = [Host(per_core)]
+
+    def discover(self) -> Sequence[Host]:
+        return self._hosts
+
+    def close(self) -> None:
+        pass
+
+
+def _spent(before: Any, after: Any) -> tuple[float, float]:
+    """Processor seconds in all and busy ones; guest time is in user time already."""
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    passed = {name: max(0.0, getattr(after, name) - getattr(before, name)) for name in names}
+    total = sum(passed.values())
+    return total, total - passed["idle"] - passed["iowait"]
+
+
+def _memory() -> Values:
+    memory = psutil.virtual_memory()
+    return {"memory_total_bytes": float(memory.total), "memory_available_bytes": float(memory.available),
+            "memory_used_bytes": float(memory.total - memory.available)}  # fmt: skip
+
+
+def _swap() -> Values:
+    swap = psutil.swap_memory()
+    return {"swap_total_bytes": float(swap.total), "swap_used_bytes": float(swap.used),
+            "swap_bytes_total_in": float(swap.sin), "swap_bytes_total_out": float(swap.sout)}  # fmt: skip
+
+
+def _load() -> Values:
+    return {f"load_average_{window}": load for window, load in zip(("1m", "5m", "15m"), os.getloadavg(), strict=True)}
+
+
+def _descriptors() -> Values:
+    used, _, most = Path("/proc/sys/fs/file-nr").read_text(encoding="ascii").split()
+    return {"file_descriptors_used": float(used), "file_descriptors_max": float(most)}
+
+
+def _oom_kills() -> Values:
+    for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
+        if line.startswith("oom_kill "):
+            return {"oom_kills_total": float(line.split()[1])}
+    return {}
+
+
+def _constants() -> Values:
+    return {"cpu_count": float(os.cpu_count() or 1), "boot_timestamp_seconds": psutil.boot_time()}
+
+
+def _filesystems() -> list[Reading]:
+    readings, seen = [], set()
+    for partition in psutil.disk_partitions(all=False):
+        if partition.device in seen or partition.fstype == "squashfs":
+            continue
+        seen.add(partition.device)
+        with suppress(OSError):
+            space = os.statvfs(partition.mountpoint)
+            values: Values = {"size_bytes": float(space.f_blocks * space.f_frsize),
+                              "free_bytes": float(space.f_bavail * space.f_frsize)}  # fmt: skip
+            readings.append(Reading("filesystem", (("mountpoint", partition.mountpoint),), values, time.time()))
+    return readings
+
+
+def _disks() -> list[Reading]:
+    counters = psutil.disk_io_counters(perdisk=True) or {}
+    return [
+        Reading("disk", (("device", name),),
+                {"read_bytes_total": float(count.read_bytes), "written_bytes_total": float(count.write_bytes),
+                 "busy_seconds_total": count.busy_time / 1000}, time.time())
+        for name, count in counters.items()
+        if name.startswith(_REAL_DISK) and Path("/sys/block", name).exists()
+    ]  # fmt: skip
+
+
+def _networks() -> list[Reading]:
+    return [
+        Reading("network", (("interface", name),),
+                {"receive_bytes_total": float(count.bytes_recv), "transmit_bytes_total": float(count.bytes_sent),
+                 "receive_errors_total": float(count.errin + count.dropin),
+                 "transmit_errors_total": float(count.errout + count.dropout)}, time.time())
+        for name, count in psutil.net_io_counters(pernic=True).items()
+        if not name.startswith(_VIRTUAL_INTERFACE)
+    ]  # fmt: skip
+
+
+def process_trees(roots: Iterable[int], proc: Path = Path("/proc")) -> dict[str, float]:
+    """What the processes and all their descendants use together, in one pass over /proc. Time of
+    children that ended is kept by their parents, so the sum of seconds does not fall."""
+    stats = dict(_process_stats(proc))
+    family = {pid for pid in roots if pid in stats}
+    for pid in stats:
+        family.update(_line_of_descent(pid, stats, family))
+    return _added_up([stats[pid] for pid in family])
+
+
+def _line_of_descent(pid: int, stats: dict[int, list[str]], family: set[int]) -> list[int]:
+    line: list[int] = []
+    while pid in stats and pid not in family and len(line) < 64:
+        line.append(pid)
+        pid = int(stats[pid][1])
+    return line if pid in family else []
+
+
+def _process_stats(proc: Path) -> Iterable[tuple[int, list[str]]]:
+    for entry in os.listdir(proc):
+        if entry.isdigit():
+            with suppress(OSError, IndexError):
+                stat = (proc / entry / "stat").read_bytes().rpartition(b")")[2].decode("ascii").split()
+                yield int(entry), stat
+
+
+def _added_up(stats: list[list[str]]) -> dict[str, float]:
+    if not stats:
+        return {}
+    return {"processes": float(len(stats)),
+            "process_cpu_seconds_total": sum(sum(map(int, stat[11:15])) for stat in stats) / _TICKS,
+            "process_threads": float(sum(int(stat[17]) for stat in stats)),
+            "process_resident_bytes": float(sum(int(stat[21]) for stat in stats) * _PAGE)}  # fmt: skip

@@ -1,0 +1,1 @@
+"""The agent's one HTTP server: page, JSON API, /metrics and /healthz."""

@@ -1,0 +1,74 @@
+"""Binding, serving, and ending within two seconds of a signal."""
+
+import asyncio
+import contextlib
+import errno
+import signal
+import socket
+from collections.abc import Iterator
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from trainvitals.errors import SettingError
+from trainvitals.web.config import WebConfig
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its wake-up ten times a second, and without dying of the signal it was ended by."""
+
+    def __init__(self, app: ASGIApp, config: WebConfig) -> None:
+        # uvicorn wants file names for TLS; the context that was made from the web config is put in its place.
+        settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False,
+                                  date_header=False, timeout_graceful_shutdown=1)  # fmt: skip
+        settings.load()
+        settings.ssl = config.tls
+        super().__init__(settings)
+        self._ending = asyncio.Event()
+
+    def end(self, number: int = 0, frame: FrameType | None = None) -> None:
+        self.should_exit = True
+        self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def main_loop(self) -> None:
+        await self._ending.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        self._loop = asyncio.get_running_loop()
+        before = {number: signal.signal(number, self.end) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
+    """The listening socket, or an error that names the port and the flag."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)
+    except socket.gaierror as error:
+        raise SettingError("--host", host, "give an address of this machine, such as 127.0.0.1") from error
+    except OSError as error:
+        raise _refused(host, port, flag, error) from error
+    return listening
+
+
+def serve(app: ASGIApp, listening: socket.socket, config: WebConfig) -> None:
+    """Returns after SIGTERM or SIGINT."""
+    server = Server(app, config)
+    asyncio.run(server.serve(sockets=[listening]))
+
+
+def _refused(host: str, port: int, flag: str, error: OSError) -> SettingError:
+    if error.errno == errno.EADDRINUSE:
+        return SettingError(flag, port, f"the port is taken; choose another with `{flag} {port + 1}`")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return SettingError(flag, port, "ports below 1024 need root; choose a higher one")
+    return SettingError("--host", host, "give an address of this machine, such as 127.0.0.1")

@@ -1,0 +1,96 @@
+"use strict";
+// Live readings, drawn from the event stream; unknown values show as a dash.
+const UNKNOWN = "–";
+const find = (id) => document.getElementById(id);
+const known = (value, show) => (value === undefined || value === null ? UNKNOWN : show(value));
+const whole = (unit) => (value) => (typeof value === "number" ? value.toFixed(0) + unit : String(value));
+const gib = (value) => (value / 2 ** 30).toFixed(1) + " GiB";
+
+function row(cells) {
+  const line = document.createElement("tr");
+  cells.forEach((text, column) => {
+    const cell = line.insertCell();
+    cell.textContent = text;
+    if (column === 0) { cell.className = "name"; cell.title = text; }
+  });
+  return line;
+}
+
+function fill(name, rows, emptyText) {
+  find(name).tBodies[0].replaceChildren(...rows);
+  find(name).hidden = rows.length === 0;
+  find("no-" + name).hidden = rows.length > 0;
+  if (emptyText) find("no-" + name).textContent = emptyText;
+}
+
+function gpuRow(gpu) {
+  const share = (used) => (100 * used / gpu.memory_total_mb).toFixed(0) + "%";
+  return row([
+    gpu.gpu + (gpu.name ? " " + gpu.name : ""),
+    known(gpu.utilization_percent, whole("%")),
+    gpu.memory_total_mb ? known(gpu.memory_used_mb, share) : UNKNOWN,
+    known(gpu.temperature_celsius, whole(" °C")),
+    known(gpu.power_draw_watts, whole(" W")),
+    known(gpu.clock_hertz_sm, (hertz) => (hertz / 1e6).toFixed(0) + " MHz"),
+    known(gpu.throttle_active, (reasons) => reasons.join(", ").replaceAll("_", " ") || "nothing"),
+  ]);
+}
+
+function runRow(run, now) {
+  const first = run.ranks[0] || {};
+  const wait = first.phase_seconds_total_data_wait;
+  const all = Object.keys(first).filter((key) => key.startsWith("phase_seconds_total_"))
+    .reduce((sum, key) => sum + first[key], 0);
+  const planned = run.planned_steps ? " of " + run.planned_steps : "";
+  return row([
+    run.run, run.status, String(run.ranks.length),
+    known(first.step, (step) => step + planned),
+    known(first.loss, (loss) => (typeof loss === "number" ? loss.toPrecision(4) : loss)),
+    all ? known(wait, (seconds) => (100 * seconds / all).toFixed(0) + "%") : UNKNOWN,
+    known(first.last_step_timestamp_seconds, (at) => Math.max(0, now - at).toFixed(0) + " s ago"),
+  ]);
+}
+
+function hostRows(host) {
+  const rows = [
+    ["Processors", known(host.cpu_usage_percent, whole("%"))],
+    ["Waiting for disks", known(host.cpu_iowait_ratio, (ratio) => (100 * ratio).toFixed(1) + "%")],
+    ["Memory used", known(host.memory_used_bytes, gib) + " of " + known(host.memory_total_bytes, gib)],
+    ["Load, 1 min", known(host.load_average_1m, (load) => load.toFixed(2))],
+    ...(host.filesystems || []).map((disk) => ["Free on " + disk.mountpoint, gib(disk.free_bytes) + " of " + gib(disk.size_bytes)]),
+  ];
+  return rows.map(([name, text]) => {
+    const pair = document.createElement("div");
+    const term = pair.appendChild(document.createElement("dt"));
+    const value = pair.appendChild(document.createElement("dd"));
+    term.textContent = name;
+    value.textContent = text;
+    return pair;
+  });
+}
+
+function say(text, bad) {
+  find("state").textContent = text;
+  find("state").className = bad ? "bad" : "";
+}
+
+function draw(now) {
+  const problems = [...now.problems, ...Object.values(now.sources).filter((source) => source.up === false)
+    .map((source) => source.problem)];
+  const seconds = Date.parse(now.timestamp) / 1000;
+  const at = new Date(now.timestamp).toLocaleTimeString();
+  find("node").textContent = now.node;
+  document.title = (problems.length ? "✗ " : "✓ ") + now.node + " – TrainVitals";
+  say(problems.length ? "✗ " + problems.join("; ") : "✓ Live, " + at, problems.length > 0);
+  const why = Object.values(now.sources).map((source) => source.problem).filter(Boolean).join("; ");
+  fill("gpus", now.gpus.map(gpuRow), why || "No GPU answers.");
+  fill("runs", now.runs.map((run) => runRow(run, seconds)));
+  find("host").replaceChildren(...hostRows(now.host));
+}
+
+const live = new EventSource("/api/v1/stream");
+live.onmessage = (event) => draw(JSON.parse(event.data));
+live.onerror = () => {
+  say("✗ Connection lost; what is shown is old. Trying again…", true);
+  document.title = "✗ TrainVitals";
+};
