@@ -10,7 +10,7 @@ from typing import Any
 
 from trainvitals.journal import retention
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
-from trainvitals.journal.record import Record, timestamp
+from trainvitals.journal.record import Record, timestamp_at
 from trainvitals.journal.tail import Tail
 from trainvitals.model import Event, Reading
 
@@ -78,7 +78,7 @@ class NodeLog:
 
 
 def _stamp(when: float) -> Line:
-    return {"timestamp": timestamp(int(when * 1e9))}
+    return {"timestamp": timestamp_at(when)}
 
 
 def read_lines(folder: Path, since: float, kind: str = "gpu") -> Iterator[Record]:

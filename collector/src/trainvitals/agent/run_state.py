@@ -46,7 +46,7 @@ class RankState:
             if type(value) is float and (value != value or value in _INFINITE):
                 self.nonfinite[name] = self.nonfinite.get(name, 0) + 1
         duration = record.get("step_duration_seconds")
-        if type(duration) is float and duration == duration:
+        if type(duration) is float and 0 <= duration < math.inf:
             self.buckets[bisect_left(STEP_BUCKETS, duration)] += 1
             self.step_seconds += duration
         for name, phase in _PHASE_FIELDS:
@@ -116,7 +116,7 @@ class RunState:
     def readings(self, now: float) -> Iterator[Reading]:
         labels: Labels = (("run", self.run),)
         yield Reading("run", labels, self._values(), now)
-        yield Reading("run_info", labels + self._info_labels(), {"info": 1.0}, now)
+        yield Reading("run_info", labels + self._info_labels(), {"run_info": 1.0}, now)
         names: set[str] = set()
         dropped = 0
         for rank in self.ranks.values():

@@ -77,7 +77,7 @@ class Runs:
         now = self._clock.monotonic()
         changed, lost = self._watch.changed() if self._watch else (set(), True)
         if now >= self._next_scan or any(path.parent == self._folder for path in changed):
-            self._next_scan = now + (SCAN_SECONDS if self._watch else SCAN_UNWATCHED_SECONDS)
+            self._next_scan = now + (SCAN_SECONDS if self._is_watched() else SCAN_UNWATCHED_SECONDS)
             self._scan()
             lost = True
         if now >= self._next_look:
@@ -88,6 +88,10 @@ class Runs:
         if now >= self._next_trees:
             self._next_trees = now + PROCESS_TREE_SECONDS
             self._measure_processes()
+
+    def _is_watched(self) -> bool:
+        """Whether a new run's folder is told of at once; not before the folder for runs is there."""
+        return self._watch is not None and self._watch.add(self._folder)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -109,8 +113,6 @@ class Runs:
             names = [entry for entry in self._folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
         except OSError:
             return
-        if self._watch:
-            self._watch.add(self._folder)
         for run in names:
             self._scan_run(run)
         for gone in self._followed.keys() - {run.name for run in names}:

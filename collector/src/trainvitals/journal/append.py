@@ -6,6 +6,7 @@ lines go through a bounded queue, so that the caller never waits.
 
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -23,8 +24,8 @@ MAX_FILE_BYTES = 64 * 2**20
 SLOW_WRITE_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 _DAY = 86400
-_CLOSED = -1
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
+_CLOSED = _UNKNOWN = -1
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
 
 log = logging.getLogger("trainvitals.journal")
 
@@ -40,11 +41,14 @@ class Appender:
 
     def __init__(self, folder: Path, name: str, *, suffix: str = "", max_bytes: int = 0) -> None:
         """`name` is the file's; with `max_bytes` a prefix, and files are started by size and by day."""
-        self._folder, self._name, self._suffix, self._max_bytes = folder, name, suffix, max_bytes
+        self._folder, self._name, self._suffix = folder, name, suffix
+        self._rotates, self._max_bytes = max_bytes > 0, max_bytes or sys.maxsize
         self._lock = threading.RLock()
         self._fd = _CLOSED
-        self._size = 0
-        self._torn = False
+        self._identity = (0, 0)
+        # The length of the whole lines, and what it will be after the write under way: where the two
+        # differ at the start of a write, the last one failed or was interrupted.
+        self._whole = self._expected = 0
         self._check_at = 0.0
         self._day = 0
         self._warned: set[str] = set()
@@ -60,103 +64,120 @@ class Appender:
         """True when the record is with the kernel (on slow storage: with the queue)."""
         try:
             line = encode({"timestamp": timestamp(), **record})
-        except ValueError as error:
-            return self._drop(1, f"a record cannot be written as JSON: {error}")
+        except Exception as error:  # a mapping of the user's own may raise anything
+            return self._drop(1, f"a record cannot be written as JSON ({type(error).__name__})")
         if self._queue is not None:
             return self._queue.put(line) or self._drop(1, "storage is slower than the records come")
         with self._lock:
-            return self._write(line)
+            return self._write(line, 1)
 
     def close(self) -> None:
         """Writes what waits, for two seconds at most."""
-        if self._queue is not None and not self._foreign:
+        deadline = time.monotonic() + slow.FLUSH_SECONDS
+        if self._queue is not None:
             self._queue.close()
-        if self._lock.acquire(timeout=slow.FLUSH_SECONDS):
+        if self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
             self._shut()
+            self._check_at = 0.0
             self._lock.release()
 
-    def _write(self, line: bytes) -> bool:
+    def _write(self, lines: bytes, count: int) -> bool:
         if self._foreign:
             return False
         began = time.monotonic()
-        if (began >= self._check_at or self._torn) and not self._ready(began, len(line)):
-            return False
         try:
-            written = os.write(self._fd, line)
+            if began >= self._check_at or (self._expected != self._whole and self._fd != _CLOSED):
+                self._make_ready(began)
+            self._expected = self._whole + len(lines)
+            written = os.write(self._fd, lines)
         except OSError as error:
-            return self._fail(error.strerror or str(error), line.count(b"\n"))
+            return self._drop(count, error.strerror or str(error))
         if time.monotonic() - began > SLOW_WRITE_SECONDS:
             self._defer("took over 20 ms for a write")
-        return self._settle(line, written)
+        if written != len(lines):
+            return self._take_back(lines, written, count)
+        self._whole = self._expected
+        if self._whole >= self._max_bytes:
+            self._check_at = 0.0
+        self.counts.written += count
+        return True
 
-    def _settle(self, line: bytes, written: int) -> bool:
+    def _take_back(self, lines: bytes, written: int, count: int) -> bool:
         """After a short write only whole lines stay."""
-        lines = line.count(b"\n") if self._queue else 1
-        if written == len(line):
-            self._size += written
-            self.counts.written += lines
-            return True
-        self._size += line.rfind(b"\n", 0, written) + 1
-        kept = line.count(b"\n", 0, written)
+        kept = lines.count(b"\n", 0, written)
+        # Equal where a signal handler's record came in between, which healed the file.
+        if self._expected != self._whole:
+            self._whole += lines.rfind(b"\n", 0, written) + 1
+            with suppress(OSError):
+                self._heal()
         self.counts.written += kept
-        self._torn = True
-        self._cut_back()
-        return self._fail("no space left for a whole line", lines - kept)
+        return self._drop(count - kept, "no space left for a whole line")
 
-    def _cut_back(self) -> None:
-        with suppress(OSError):
-            os.ftruncate(self._fd, self._size)
-            self._torn = False
+    def _heal(self) -> None:
+        """Cuts off what a failed write left of its line; an interrupted one may have written it whole."""
+        end = os.fstat(self._fd).st_size
+        if end == self._expected:
+            whole = end
+        else:
+            whole = self._whole if end >= self._whole else whole_length(self._fd)
+            os.ftruncate(self._fd, whole)
+        self._whole = self._expected = whole
 
-    def _ready(self, now: float, length: int) -> bool:
+    def _make_ready(self, now: float) -> None:
         """Once a second, and after each failure: a file that is there, whole, and the day's."""
         self._check_at = now + RETRY_SECONDS
-        try:
-            if self._fd != _CLOSED and (os.fstat(self._fd).st_nlink == 0 or self._is_full(length)):
-                self._shut()
-            if self._fd == _CLOSED:
-                self._open()
-        except OSError as error:
-            return self._fail(error.strerror or str(error), 1)
-        if self._torn:
-            self._cut_back()
-        return not self._torn or self._fail("a half-written line cannot be taken back", 1)
+        if self._fd != _CLOSED:
+            self._look()
+        if self._fd == _CLOSED:
+            self._open()
+        if self._expected != self._whole:
+            self._heal()
 
-    def _is_full(self, length: int) -> bool:
-        return bool(self._max_bytes) and (
-            self._size + length > self._max_bytes or int(time.time()) // _DAY != self._day
-        )
+    def _look(self) -> None:
+        """Leaves a file that was deleted, is full or of another day."""
+        status = self._status()
+        if status is None:
+            self._fd = _CLOSED
+        elif status.st_nlink == 0 or self._whole >= self._max_bytes or (self._rotates and _today() != self._day):
+            self._shut()
+        elif status.st_size < self._whole:
+            self._expected = _UNKNOWN
+
+    def _status(self) -> os.stat_result | None:
+        """None where the descriptor is no longer ours: a trainer that turns itself into a daemon closes
+        all it has, and their numbers go to other files."""
+        with suppress(OSError):
+            status = os.fstat(self._fd)
+            if (status.st_dev, status.st_ino) == self._identity:
+                return status
+        return None
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._fd = self._new_file() if self._max_bytes else self._known_file()
-        self._day = int(time.time()) // _DAY
+        self._fd = self._new_file() if self._rotates else self._known_file()
+        self._day = _today()
+        status = os.fstat(self._fd)
+        self._identity = (status.st_dev, status.st_ino)
+        self._whole = whole_length(self._fd)
+        self._expected = self._whole if self._whole == status.st_size else _UNKNOWN
 
     def _known_file(self) -> int:
         self.path = self._folder / self._name
-        fd = os.open(self.path, _FLAGS | os.O_CREAT | os.O_RDWR, 0o644)
-        self._size = whole_length(fd)
-        self._torn = self._size != os.fstat(fd).st_size
-        return fd
+        return os.open(self.path, _FLAGS, 0o644)
 
     def _new_file(self) -> int:
         """A name of its own even when two writers start within one second."""
         for later in range(3600):
             self.path = self._folder / stamped(self._name, self._suffix, time.time() + later)
             with suppress(FileExistsError):
-                self._size, self._torn = 0, False
-                return os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o644)
+                return os.open(self.path, _FLAGS | os.O_EXCL, 0o644)
         raise FileExistsError(f"no free name for {self._name} in {self._folder}")
 
     def _shut(self) -> None:
         if self._fd != _CLOSED:
-            fd, self._fd, self._check_at = self._fd, _CLOSED, 0.0
+            fd, self._fd = self._fd, _CLOSED
             with suppress(OSError):
                 os.close(fd)
-
-    def _fail(self, problem: str, lost: int) -> bool:
-        self._check_at = min(self._check_at, time.monotonic() + RETRY_SECONDS)
-        return self._drop(lost, problem)
 
     def _drop(self, lost: int, problem: str) -> bool:
         self.counts.dropped += lost
@@ -175,13 +196,17 @@ class Appender:
 
     def _write_queued(self, lines: bytes) -> None:
         with self._lock:
-            self._write(lines)
+            self._write(lines, lines.count(b"\n"))
 
     def _after_fork(self) -> None:
         """The file has one writer: the child's copy of it writes nothing."""
         self._foreign = True
         self._lock = threading.RLock()
         self._queue = None
+
+
+def _today() -> int:
+    return int(time.time()) // _DAY
 
 
 def whole_length(fd: int) -> int:

@@ -7,8 +7,10 @@ runs/<run>/training_metrics_20250730_123456.rank1.jsonl
 import os
 import re
 import socket
+import stat
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from trainvitals.errors import SettingError
@@ -63,6 +65,15 @@ def gpu_folder(root: Path, host: str) -> Path:
 
 def run_folder(root: Path, run: str) -> Path:
     return root / "runs" / run
+
+
+def make_shared(folder: Path, like: Path | None = None) -> None:
+    """A folder that other users write into too, where the one above it (or `like`) is of that kind:
+    trainers and agent seldom run as the same user."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        if (like or folder.parent).stat().st_mode & stat.S_IWOTH:
+            folder.chmod(0o1777)
 
 
 def stamped(prefix: str, suffix: str, when: float) -> str:

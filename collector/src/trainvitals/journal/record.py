@@ -10,7 +10,9 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, timezone
+from enum import Enum
 from typing import Any
 
 import orjson
@@ -19,12 +21,14 @@ Record = dict[str, Any]
 
 _LINE = orjson.OPT_APPEND_NEWLINE
 _LONG_INTEGER = re.compile(rb"\d{19}")
+# Python's own bound on the digits it turns into an integer, 4300, in bits.
+_MAX_INTEGER_BITS = 14_283
 _MILLISECONDS = tuple(f"{ms:03d}Z" for ms in range(1000))
 _last_second: list[tuple[int, str]] = [(-1, "")]
 
 
 class Unencodable(ValueError):
-    """A record that no JSON can hold (nested without end)."""
+    """A record that no JSON can hold: nested without end, or a mapping that fails when it is read."""
 
 
 def timestamp(nanoseconds: int | None = None) -> str:
@@ -38,15 +42,20 @@ def timestamp(nanoseconds: int | None = None) -> str:
     return text + _MILLISECONDS[rest]
 
 
+def timestamp_at(when: float) -> str:
+    """Of a Unix time, to the nearest millisecond."""
+    return timestamp(round(when * 1000) * 1_000_000)
+
+
 def seconds(stamp: object) -> float | None:
     """The Unix time of a record's timestamp, or None where it is not one."""
     if not isinstance(stamp, str):
         return None
     try:
         moment = datetime.fromisoformat(stamp.removesuffix("Z"))
-    except ValueError:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
@@ -60,23 +69,27 @@ def encode(record: Mapping[str, Any]) -> bytes:
 
 def decode(line: bytes) -> Record:
     """The record of a line; ValueError where it is none."""
-    if line.startswith(b" "):
-        record = json.loads(line)
-    else:
-        try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            record = json.loads(line)
+    try:
+        record = json.loads(line) if line.startswith(b" ") else _loads(line)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
     if not isinstance(record, dict):
         raise ValueError("a journal line is a JSON object")
     return record
 
 
+def _loads(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return json.loads(line)
+
+
 def _encode_slowly(record: Mapping[str, Any]) -> bytes:
     try:
         line = json.dumps(_plain(record), separators=(",", ":")).encode()
-    except (RecursionError, ValueError, TypeError, ArithmeticError) as error:
-        raise Unencodable(f"{type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise Unencodable(type(error).__name__) from error
     return (b" " if _LONG_INTEGER.search(line) else b"") + line + b"\n"
 
 
@@ -93,25 +106,42 @@ def _plain(value: Any) -> Any:
 
 def _plain_scalar(value: Any) -> Any:
     """A subclass (an enum, a numpy float) as its base, so that its own repr never gets into the line."""
-    for base in (bool, int, float, str):
-        if isinstance(value, base):
-            return base.__str__(value) if base is str else base(value)
-    return value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    number = int.__int__(value)
+    return number if number.bit_length() < _MAX_INTEGER_BITS else hex(number)
 
 
 def _key(key: Any) -> str:
-    return key if isinstance(key, str) else str(key)
+    return str.__str__(key) if isinstance(key, str) else str(key)
 
 
 def _foreign(value: Any) -> Any:
+    """A value that fails costs itself, never the record."""
     try:
-        if hasattr(value, "tolist"):
-            return _plain(value.tolist())
-        if hasattr(value, "__float__"):
-            return float(value)
-        return str(value)
+        return _plain(_unwrapped(value))
+    except RecursionError:
+        raise
     except Exception as error:
         return f"<{type(value).__name__}: {type(error).__name__}>"
+
+
+def _unwrapped(value: Any) -> Any:
+    """As orjson would write it where it can, so that a NaN elsewhere in the record changes no other field."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, date):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.name[0] != "_"}
+    for method in ("tolist", "item", "__float__"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    return str(value)
 
 
 def nonfinite_fields(record: Mapping[str, Any]) -> list[str]:

@@ -48,16 +48,22 @@ def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: 
           facts: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ) -> Rank:  # fmt: skip
     """Takes a run's folder for this rank; `facts` go into process.rankN.json beside who and where."""
     wanted = run_id or environ.get("TRAINVITALS_RUN_ID") or _named_by_launcher(name, environ)
-    root.joinpath("runs").mkdir(parents=True, exist_ok=True)
+    layout.make_shared(root / "runs")
     me = {"host": layout.host_name(), "boot_id": layout.boot_id(), "pid": os.getpid(),
           "launcher": _launcher(), "rank": rank, "world_size": world_size, "started": timestamp(),
           **(facts or {})}  # fmt: skip
     with _claiming(root):
         run = layout.safe_name(wanted) if wanted else _free_name(root, layout.safe_name(name), me, resume)
         folder = layout.run_folder(root, run)
-        folder.mkdir(exist_ok=True)
+        _make_run_folder(folder)
         fd = _hold(folder / f"process.rank{rank}.json", me, run)
     return Rank(root, run, rank, world_size, fd)
+
+
+def _make_run_folder(folder: Path) -> None:
+    """The run's user owns it; the agent, another user, writes into a folder in it."""
+    folder.mkdir(exist_ok=True)
+    layout.make_shared(folder / "agent", like=folder.parent)
 
 
 def is_alive(process_file: Path) -> bool:
@@ -137,8 +143,8 @@ def _launcher() -> str:
     """The parent process, so that the local ranks of one launch know each other."""
     parent = os.getppid()
     try:
-        stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
-        started = stat.rpartition(")")[2].split()[19]
+        status = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
+        started = status.rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         started = "0"
     return f"{layout.boot_id()}:{parent}:{started}"

@@ -7,86 +7,109 @@ import os
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
 MAX_LINES = 10_000
 MAX_BYTES = 8 * 2**20
 FLUSH_SECONDS = 2.0
+GATHER_SECONDS = 0.01
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _SLOW_TYPES = frozenset(
     ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "beegfs", "ceph", "glusterfs", "gpfs", "lustre", "ocfs2",
      "orangefs", "panfs", "pvfs2", "virtiofs", "wekafs", "fuse", "fuseblk")
 )  # fmt: skip
 
+# (the mount it lies on, its folder) -> (the mount, its file system)
+_Mounts = dict[tuple[str, str], tuple[str, str]]
+
 
 def is_slow(folder: Path, mounts: str = "/proc/self/mountinfo") -> bool:
     """By the path as written first, so that no link on a hanging mount is followed."""
     try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as table:
-            types = _mount_types(table.read())
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+            table = _mount_table(file.read())
     except OSError:
         return False
     written = os.path.abspath(folder)
-    return _type_of(written, types) or _type_of(os.path.realpath(written), types)
+    return _is_slow_type(_type_of(written, table)) or _is_slow_type(_type_of(os.path.realpath(written), table))
 
 
-def _mount_types(table: str) -> dict[str, str]:
-    """mount point -> type; a later mount on the same point hides the earlier one."""
-    types = {}
-    for line in table.splitlines():
-        before, _, after = line.partition(" - ")
-        point = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-        types[point] = after.partition(" ")[0]
-    return types
-
-
-def _type_of(path: str, types: dict[str, str]) -> bool:
-    while path not in types and path != os.path.dirname(path):
-        path = os.path.dirname(path)
-    kind = types.get(path, "")
+def _is_slow_type(kind: str) -> bool:
     return kind in _SLOW_TYPES or kind.startswith("fuse.")
 
 
+def _mount_table(text: str) -> _Mounts:
+    mounts: _Mounts = {}
+    for line in text.split("\n"):
+        before, _, after = line.partition(" - ")
+        with suppress(ValueError):
+            number, parent, _, _, point, *_ = before.split(" ")
+            folder = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), point)
+            mounts[parent, folder] = (number, after.partition(" ")[0])
+    return mounts
+
+
+def _type_of(path: str, mounts: _Mounts) -> str:
+    """Found as the kernel does, from the root downwards: a mount beneath one that came later is hidden."""
+    left = dict(mounts)
+    here, kind = _root(left)
+    for folder in (*reversed(Path(path).parents), Path(path)):
+        while (here, str(folder)) in left:
+            here, kind = left.pop((here, str(folder)))
+    return kind
+
+
+def _root(mounts: _Mounts) -> tuple[str, str]:
+    numbers = {number for number, _ in mounts.values()}
+    for (parent, folder), (number, kind) in mounts.items():
+        if folder == "/" and (parent == number or parent not in numbers):
+            return number, kind
+    return "", ""
+
+
 class Queue:
-    """Lines on their way to slow storage, written in one go by a daemon thread."""
+    """Lines on their way to slow storage, written in one go by a daemon thread.
+
+    `put` may be called from a signal handler that came in the middle of another `put`.
+    """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
-        self._lines: deque[bytes] = deque()
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
+        self._lock = threading.RLock()
         self._bytes = 0
-        self._wake = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
         self._thread: threading.Thread | None = None
 
     def put(self, line: bytes) -> bool:
-        if len(self._lines) >= MAX_LINES or self._bytes + len(line) > MAX_BYTES:
-            return False
-        self._idle.clear()
-        self._bytes += len(line)
-        self._lines.append(line)
-        self._wake.set()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="trainvitals-journal", daemon=True)
-            self._thread.start()
+        with self._lock:
+            if self._lines.qsize() >= MAX_LINES or self._bytes + len(line) > MAX_BYTES:
+                return False
+            self._bytes += len(line)
+            self._lines.put(line)
+            if self._thread is None:
+                self._start()
         return True
 
     def close(self) -> None:
-        self._idle.wait(FLUSH_SECONDS)
+        """Waits until all is written, as long as that may take."""
+        deadline = time.monotonic() + FLUSH_SECONDS
+        while self._bytes and time.monotonic() < deadline:
+            time.sleep(GATHER_SECONDS / 2)
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="trainvitals-journal", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None
 
     def _run(self) -> None:
         while True:
-            self._wake.wait()
-            self._wake.clear()
-            while self._lines:
-                self._write(self._take())
-            self._idle.set()
-            time.sleep(0.01)
-
-    def _take(self) -> bytes:
-        lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        block = b"".join(lines)
-        self._bytes -= len(block)
-        return block
+            block = self._lines.get() + b"".join(self._lines.get() for _ in range(self._lines.qsize()))
+            self._write(block)
+            with self._lock:
+                self._bytes = 0 if self._lines.empty() else self._bytes - len(block)
+            time.sleep(GATHER_SECONDS)

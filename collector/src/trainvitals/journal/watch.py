@@ -10,9 +10,10 @@ import select
 import struct
 from pathlib import Path
 
-_CREATE, _MODIFY, _MOVED, _DELETE = 0x100, 0x2, 0x40 | 0x80, 0x200
+_CREATE, _MODIFY, _MOVED, _DELETE, _MOVED_AWAY = 0x100, 0x2, 0x40 | 0x80, 0x200, 0x800
 _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _ONLY_DIR = 0x01000000
+_MASK = _CREATE | _MODIFY | _MOVED | _DELETE | _MOVED_AWAY | _ONLY_DIR
 _NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
 _EVENT = struct.Struct("iIII")
 
@@ -27,36 +28,50 @@ class Watch:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._folders: dict[int, Path] = {}
         self._known: set[Path] = set()
+        self._unseen: set[Path] = set()
 
     def add(self, folder: Path) -> None:
+        """A folder that cannot be watched (the kernel's limit on watches) makes every answer a 'look yourself'."""
         if folder in self._known:
             return
-        mask = _CREATE | _MODIFY | _MOVED | _DELETE | _ONLY_DIR
-        number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), mask)
-        if number < 0:
-            code = ctypes.get_errno()
-            if code == errno.ENOENT:
-                return
-            raise OSError(code, os.strerror(code), str(folder))
-        self._folders[number] = folder
-        self._known.add(folder)
+        number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _MASK)
+        if number >= 0:
+            self._folders[number] = folder
+            self._known.add(folder)
+            self._unseen.discard(folder)
+        elif ctypes.get_errno() not in (errno.ENOENT, errno.ENOTDIR):
+            self._unseen.add(folder)
 
     def wait(self, timeout: float) -> bool:
         """True as soon as something changed."""
-        return bool(select.select([self.fd], [], [], timeout)[0])
+        # Not select(), which knows no descriptor over 1023.
+        poll = select.poll()
+        poll.register(self.fd, select.POLLIN)
+        return bool(poll.poll(max(0.0, timeout) * 1000))
 
     def changed(self) -> tuple[set[Path], bool]:
         """The paths that changed since the last call, and whether some were lost on the way."""
         paths: set[Path] = set()
-        lost = False
+        lost = bool(self._unseen)
+        self._retry()
         for number, mask, name in self._events():
             folder = self._folders.get(number)
             lost = lost or bool(mask & _OVERFLOW)
-            if folder is not None and mask & _IGNORED:
-                self._known.discard(self._folders.pop(number))
+            if folder is not None and mask & (_IGNORED | _MOVED_AWAY):
+                self._forget(number)
             elif folder is not None:
                 paths.add(folder / name)
         return paths, lost
+
+    def _forget(self, number: int) -> None:
+        """The name may come to mean another folder, which `add` then takes."""
+        self._known.discard(self._folders.pop(number))
+        self._libc.inotify_rm_watch(self.fd, number)
+
+    def _retry(self) -> None:
+        for folder in list(self._unseen):
+            self._unseen.discard(folder)
+            self.add(folder)
 
     def close(self) -> None:
         os.close(self.fd)

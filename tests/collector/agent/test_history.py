@@ -1,0 +1,118 @@
+"""The history: three lanes, gaps that stay gaps, and a month in little memory."""
+
+import subprocess
+import sys
+
+import pytest
+
+from trainvitals.agent.history import HISTORY_FIELDS, LANES, History
+
+NOW = 1_753_878_896.0
+FIELD = "temperature_celsius"
+
+
+def put(history: History, when: float, value: float, replayed: bool = False) -> None:
+    history.put("0", when, {FIELD: value}, replayed)
+
+
+def points(history: History, start: float, end: float = NOW, now: float = NOW) -> tuple[int, list[tuple[float, ...]]]:
+    width, found = history.points("0", FIELD, start, end, now)
+    return width, [tuple(point) for point in found]  # type: ignore[arg-type]
+
+
+def test_the_last_hour_comes_by_the_second_with_gaps() -> None:
+    history = History()
+    put(history, NOW - 2, 50.25)
+    put(history, NOW, 51)
+    assert points(history, NOW - 2) == (1, [(NOW - 2, 50.25, 50.25), (NOW - 1, None, None), (NOW, 51, 51)])
+
+
+def test_a_day_comes_as_means_that_keep_the_peak() -> None:
+    history = History()
+    start = NOW - NOW % 10 - 7200
+    for second in range(10):
+        put(history, start + second, 90 if second == 3 else 50)
+    put(history, NOW, 50)
+    width, found = points(history, start)
+    assert width == 10
+    assert found[0] == (start, 54, 90)
+
+
+def test_a_month_comes_by_the_minute() -> None:
+    history = History()
+    put(history, NOW - 29 * 86400, 40)
+    put(history, NOW, 50)
+    width, found = points(history, NOW - 30 * 86400)
+    assert width == 60
+    assert [point[1] for point in found if point[1] is not None] == [40, 50]
+
+
+@pytest.mark.parametrize(("width", "slots"), LANES)
+def test_what_is_older_than_a_lane_is_not_in_it(width: int, slots: int) -> None:
+    history = History()
+    put(history, NOW - width * slots, 11)
+    put(history, NOW, 50)
+    assert 11 not in [point[1] for point in points(history, NOW - width * slots + width)[1]]
+
+
+def test_a_ring_that_comes_round_forgets_what_it_passed_over() -> None:
+    history = History()
+    for second in range(0, 8000, 2):
+        put(history, NOW + second, 60)
+    _, found = points(history, NOW + 7990, NOW + 8000, NOW + 8000)
+    assert [point[1] for point in found] == [60, None, 60, None, 60, None, 60, None, 60]
+
+
+def test_the_past_may_be_filled_in_after_the_present_began() -> None:
+    history = History()
+    put(history, NOW, 50)
+    for second in range(60):
+        put(history, NOW - 60 + second, 40, replayed=True)
+    put(history, NOW + 1, 51)
+    width, found = points(history, NOW - 60, NOW + 1, NOW + 1)
+    assert [point[1] for point in found] == [40] * 60 + [50, 51]
+    assert width == 1
+
+
+def test_values_beyond_the_scale_stop_at_its_end_and_unknown_ones_are_gaps() -> None:
+    history = History()
+    history.put("0", NOW, {FIELD: 1e9, "power_draw_watts": None, "utilization_percent": -5.0})
+    assert points(history, NOW)[1][0][1] == pytest.approx(655.34)
+    assert history.points("0", "power_draw_watts", NOW, NOW, NOW)[1] == []
+    assert history.points("0", "utilization_percent", NOW, NOW, NOW)[1][0].mean == 0
+
+
+def test_every_value_a_gpu_can_show_comes_back_as_precise_as_it_is_read() -> None:
+    history = History()
+    for name, unit in HISTORY_FIELDS.items():
+        history.put("0", NOW, {name: 87.1234})
+        assert history.points("0", name, NOW, NOW, NOW)[1][0].mean == pytest.approx(87.1234, abs=unit / 2)
+
+
+def test_gpus_are_listed_by_number_and_an_unknown_one_has_no_points() -> None:
+    history = History()
+    for gpu in ("10", "2", "0"):
+        history.put(gpu, NOW, {FIELD: 1.0})
+    assert history.gpus() == ["0", "2", "10"]
+    assert history.points("77", FIELD, NOW, NOW, NOW) == (1, [])
+
+
+def test_a_month_of_eight_gpus_takes_at_most_8_mib() -> None:
+    """Filled to the brim in a process of its own, measured by what the kernel counts."""
+    script = """
+import psutil
+from trainvitals.agent.history import HISTORY_FIELDS, LANES, History
+history = History()
+values = dict.fromkeys(HISTORY_FIELDS, 50.0)
+before = psutil.Process().memory_info().rss
+for gpu in range(8):
+    history.put(str(gpu), 0, values)
+    for name in HISTORY_FIELDS:
+        for lane in history._lanes[(str(gpu), name)]:
+            lane._means[:] = memoryview(b"\\1" * lane._means.nbytes).cast("H")
+            if lane._peaks is not lane._means:
+                lane._peaks[:] = memoryview(b"\\1" * lane._peaks.nbytes).cast("H")
+print((psutil.Process().memory_info().rss - before) / 2**20)
+"""
+    grown = float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+    assert 6 < grown <= 8

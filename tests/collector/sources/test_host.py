@@ -1,0 +1,103 @@
+"""The host source on this machine, and process trees on a /proc made for the test."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.collector.support import wait_for
+from trainvitals import catalog
+from trainvitals.sources import host
+from trainvitals.sources.host import Host, process_trees
+
+
+@pytest.mark.parametrize("tier", ["fast", "slow", "rare"])
+def test_every_field_is_in_the_catalogue_under_its_tier(tier: str) -> None:
+    device = Host(per_core=True)
+    time.sleep(0.05)
+    for reading in device.read(tier):  # type: ignore[arg-type]
+        assert set(reading.values) <= set(catalog.fields(reading.scope, tier)), reading  # type: ignore[arg-type]
+
+
+def test_together_the_tiers_fill_all_host_fields_of_the_source() -> None:
+    device = Host(per_core=True)
+    time.sleep(0.1)
+    read = {(r.scope, name) for tier in ("fast", "slow", "rare") for r in device.read(tier) for name in r.values}  # type: ignore[arg-type]
+    wanted = {(m.scope, field) for m in catalog.METRICS if m.source == "host" for field, _ in m.fields()}
+    assert wanted - read <= {("disk", field) for field in catalog.fields("disk")}
+
+
+def test_usage_is_between_nothing_and_everything_and_follows_work() -> None:
+    device = Host()
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        pass
+    used = device.read("fast")[0].values["cpu_usage_percent"]
+    assert 10 < used <= 100  # type: ignore[operator]
+
+
+def test_usage_is_absent_when_no_time_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Host()
+    monkeypatch.setattr(psutil, "cpu_times", lambda same=device._cpu: same)
+    assert "cpu_usage_percent" not in device.read("fast")[0].values
+
+
+def test_a_part_that_fails_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(psutil, "swap_memory", refuse)
+    monkeypatch.setattr(psutil, "net_io_counters", refuse)
+    device = Host()
+    readings = device.read("slow")
+    assert "load_average_1m" in readings[0].values
+    assert "swap_total_bytes" not in readings[0].values
+    assert device.errors == 2
+
+
+def test_a_tree_is_the_process_and_its_descendants() -> None:
+    script = "import subprocess,sys; subprocess.run([sys.executable,'-c','import time; time.sleep(60)'])"
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        tree = wait_for(lambda: (t := process_trees([parent.pid])).get("processes") == 2 and t)
+        assert tree["process_resident_bytes"] > 5e6
+        assert tree["process_threads"] >= 2
+    finally:
+        for child in psutil.Process(parent.pid).children(recursive=True):
+            child.kill()
+        parent.kill()
+        parent.wait()
+
+
+def test_own_numbers_agree_with_psutil() -> None:
+    mine = process_trees([os.getpid()])
+    process = psutil.Process()
+    spent = process.cpu_times()
+    assert mine["process_cpu_seconds_total"] == pytest.approx(spent.user + spent.system + spent.children_user
+                                                              + spent.children_system, abs=1.0)  # fmt: skip
+    assert mine["process_resident_bytes"] == pytest.approx(process.memory_info().rss, rel=0.2)
+
+
+def fake_proc(folder: Path, *processes: tuple[int, int, str]) -> Path:
+    for pid, parent, name in processes:
+        (folder / str(pid)).mkdir()
+        rest = ["S", str(parent), *["0"] * 9, "100", "50", "0", "0", "20", "0", "3", "0", "1", "1", "7", *["0"] * 20]
+        (folder / str(pid) / "stat").write_text(f"{pid} ({name}) {' '.join(rest)}\n")
+    return folder
+
+
+def test_hostile_process_names_and_loops_of_parents(tmp_path: Path) -> None:
+    proc = fake_proc(tmp_path, (10, 1, "a) S 99 (b"), (11, 10, "python) "), (12, 13, "x"), (13, 12, "y"))
+    tree = process_trees([10], proc)
+    assert tree["processes"] == 2
+    assert tree["process_cpu_seconds_total"] == pytest.approx(300 / host._TICKS)
+    assert tree["process_threads"] == 6
+
+
+def test_processes_that_are_gone_are_nothing(tmp_path: Path) -> None:
+    assert process_trees([4242], fake_proc(tmp_path, (10, 1, "x"))) == {}
+    assert process_trees([], tmp_path) == {}
