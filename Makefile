@@ -41,7 +41,7 @@ format: .venv/.dev ## Format the code, and fix what can be fixed
 
 .PHONY: bench
 bench: .venv/.bench ## Measure what monitoring costs, beside other tools (ARGS='...')
-	@$(VENV)/python -m tests.bench $(ARGS)
+	@$(VENV)/python -m bench $(ARGS)
 
 .PHONY: docs
 docs: .venv/.runtime ## Write docs/metrics.md anew from the metric table

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from tests.fakenvml import Scenario, build, environment
 
@@ -25,6 +27,16 @@ def wait_for(ask: Callable[[], T], seconds: float = 10.0, pause: float = 0.02) -
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {ask}"
         time.sleep(pause)
     return answer
+
+
+def command_line(*words: str) -> list[str]:
+    return [sys.executable, "-m", "trainvitals.cli", *words]
+
+
+def run(*words: str, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """A command that ends by itself."""
+    return subprocess.run(command_line(*words), capture_output=True, text=True, timeout=20, check=False,
+                          env={**os.environ, **(env or {})})  # fmt: skip
 
 
 @dataclass
@@ -43,6 +55,10 @@ class Served:
     def snapshot(self) -> dict[str, Any]:
         return dict(json.loads(self.get("/api/v1/snapshot")))
 
+    def connect(self) -> socket.socket:
+        address = urlsplit(self.address)
+        return socket.create_connection((address.hostname or "", address.port or 0), timeout=10)
+
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=10)
@@ -55,7 +71,7 @@ def serving(
     """`trainvitals serve` on a free port with its journal in `folder`; ended when the block ends."""
     journal = ("--dir", str(folder)) if command == "serve" else ()
     process = subprocess.Popen(
-        [sys.executable, "-m", "trainvitals.cli", command, *journal, "--port", "0", *flags],
+        command_line(command, *journal, "--port", "0", *flags),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})  # fmt: skip
     try:
         yield Served(process, _address(process), folder)

@@ -1,14 +1,17 @@
 """The command line, and the only place where the parts are put together."""
 
 import argparse
+import io
+import ipaddress
 import os
+import signal
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainvitals import __version__, config
 from trainvitals.errors import SettingError, TrainVitalsError
@@ -16,15 +19,37 @@ from trainvitals.errors import SettingError, TrainVitalsError
 if TYPE_CHECKING:
     from trainvitals.agent.service import Agent
     from trainvitals.sources import Source
+    from trainvitals.web.config import WebConfig
 
-EXAMPLES = """examples:
+EXAMPLES = {
+    "": """
   trainvitals serve                          watch this machine on http://127.0.0.1:8080
   trainvitals serve --simulate 8 --scenario throttled
   trainvitals demo                           eight simulated GPUs and a run that meets trouble
   trainvitals monitor --gpus 0,1 --interval 0.5 --log-dir /tmp/gpu
   trainvitals once --json | jq '.gpus[].temperature_celsius'
-  trainvitals doctor                         what was found here, what not, and what mends it
-"""
+  trainvitals doctor                         what was found here, what not, and what mends it""",
+    "serve": """
+  trainvitals serve                          this machine, on http://127.0.0.1:8080
+  trainvitals serve --port 9000 --interval 0.5 --dir /data/trainvitals
+  trainvitals serve --simulate 8 --scenario throttled
+  trainvitals serve --host 0.0.0.0 --web-config web.yml --allowed-hosts gpu1.example
+                                             other machines too, with a password""",
+    "demo": """
+  trainvitals demo                           on http://127.0.0.1:8080, gone without a trace at Ctrl-C
+  trainvitals demo --port 9000""",
+    "monitor": """
+  trainvitals monitor                        all GPUs, a line a second
+  trainvitals monitor --gpu 0 --interval 0.1
+  trainvitals monitor --gpus 0,1 --summary-interval 300 --no-console --log-dir /tmp/gpu
+  trainvitals monitor --prometheus-port 9090 --log-format json""",
+    "once": """
+  trainvitals once                           utilisation and memory of each GPU
+  trainvitals once --json | jq '.gpus[] | {gpu, temperature_celsius, power_draw_watts}'""",
+    "doctor": """
+  trainvitals doctor                         exit status 0: all well, 1: something is to be mended
+  trainvitals doctor --dir /data/trainvitals --port 9000""",
+}
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
                 "per_core", "runs_cap", "node_cap", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
@@ -33,21 +58,48 @@ Settings = dict[str, Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parsed = vars(_parser().parse_args(arguments))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    parsed = _parse(arguments)
     command: Callable[[Settings, dict[str, Any]], int] = parsed.pop("command")
     try:
-        return command(config.load(parsed), parsed)
+        return _finish(command(config.load(parsed), parsed))
     except TrainVitalsError as error:
-        print(f"trainvitals: {error}", file=sys.stderr)
-        return 2
+        return _complain(str(error))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("trainvitals"):
+            raise
+        return _complain(f"{error.name} is missing: `pip install 'trainvitals[web]'`")
     except KeyboardInterrupt:
-        return 130
+        return 0 if command in _UNTIL_ENDED else 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _finish(0)
+
+
+def _finish(status: int) -> int:
+    """Whoever reads a pipe may leave when they have read enough."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        from trainvitals.console import leave_stdout
+
+        leave_stdout()
+    return status
+
+
+def _complain(text: str) -> int:
+    print(f"trainvitals: {text}", file=sys.stderr)
+    return 2
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def serve(settings: Settings, _: dict[str, Any]) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
     return _serve(settings, _sources(settings))
 
 
@@ -56,6 +108,7 @@ def demo(settings: Settings, _: dict[str, Any]) -> int:
     from trainvitals.sources.host import HostSource
     from trainvitals.sources.simulated import SimulatedSource
 
+    signal.signal(signal.SIGTERM, _interrupt)
     listening = _bind(settings)
     with simulated.trainer() as folder:
         gpus = SimulatedSource(simulated.RANKS, simulated.scenario_at, settings["seed"])
@@ -74,8 +127,9 @@ def once(settings: Settings, flags: dict[str, Any]) -> int:
 
         sys.stdout.buffer.write(orjson.dumps(snapshot_view(snapshot, states), option=orjson.OPT_APPEND_NEWLINE))
         return 0
-    print(console.tick_line(snapshot) if any(snapshot.of("gpu")) else "; ".join(console.gpu_words(snapshot, states)))
-    print(f"host: {console.host_words(snapshot)}")
+    lines = [console.tick_line(snapshot)] if any(snapshot.of("gpu")) else []
+    lines += console.problem_words(states) or ([] if lines else ["the driver knows of no GPU"])
+    print("\n".join([*lines, f"host: {console.host_words(snapshot)}"]))
     return 0
 
 
@@ -96,7 +150,7 @@ def monitor(settings: Settings, flags: dict[str, Any]) -> int:
 
 def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = None, listening: Any = None,
            demo: bool = False) -> int:  # fmt: skip
-    from trainvitals.console import set_up_logging
+    from trainvitals.console import say, set_up_logging
     from trainvitals.web import config as web_config
     from trainvitals.web.app import make_app
     from trainvitals.web.server import serve as serve_app
@@ -107,40 +161,56 @@ def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = 
     agent.start()
     try:
         listening = listening or _bind(settings)
-        host, port = listening.getsockname()[:2]
-        scheme = "https" if guard.tls else "http"
-        address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        threading.Thread(target=_greet, args=(agent, address, demo), daemon=True).start()
+        words = _address_words(listening, guard) | {"demo": demo}
+        threading.Thread(target=_greet, args=(agent, words), daemon=True).start()
         serve_app(make_app(agent, guard, settings["allowed_hosts"]), listening, guard)
     finally:
         agent.stop()
+    say("Ended.")
     return 0
 
 
-def _greet(agent: "Agent", address: str, demo: bool) -> None:
+def _address_words(listening: Any, guard: "WebConfig") -> dict[str, Any]:
+    host, port = listening.getsockname()[:2]
+    scheme = "https" if guard.tls else "http"
+    is_open = not (ipaddress.ip_address(host).is_loopback or guard.users)
+    return {"address": f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}", "is_open": is_open}
+
+
+def _greet(agent: "Agent", words: dict[str, Any]) -> None:
     """Once there is something to tell: after the first reading, or three seconds."""
-    from trainvitals.console import welcome
+    from trainvitals.console import say, welcome
 
     deadline = time.monotonic() + 3
     while not agent.snapshot.readings and time.monotonic() < deadline:
         time.sleep(0.05)
+    # The names of GPUs come a moment after their first values.
     time.sleep(0.1)
-    welcome(sys.stdout, node=agent.host, address=address, journal=str(agent.root), snapshot=agent.snapshot,
-            sources=agent.sources, demo=demo)  # fmt: skip
+    say(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,
+                **words))  # fmt: skip
+
+
+def _journal_words(agent: "Agent") -> str:
+    from trainvitals.journal.layout import gpu_folder
+
+    if os.access(gpu_folder(agent.root, agent.host), os.W_OK):
+        return str(agent.root)
+    return f"{agent.root} cannot be written: readings are shown but not kept"
 
 
 def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None = None, **log: Any) -> "Agent":
     from trainvitals.agent.service import Agent
+    from trainvitals.journal.layout import host_name
 
-    return Agent(sources, root or settings["dir"] or _root(), **log,
+    # Simulated readings never stand among real ones.
+    host = f"{host_name()}-simulated" if settings["simulate"] else host_name()
+    return Agent(sources, root or settings["dir"] or _root(), host=host, **log,
                  **{name: settings[name] for name in _AGENT_SETTINGS})  # fmt: skip
 
 
 def _bind(settings: Settings) -> Any:
-    try:
-        from trainvitals.web.server import bind
-    except ImportError as error:
-        raise TrainVitalsError(f"{error.name} is missing: `pip install 'trainvitals[web]'`") from error
+    from trainvitals.web.server import bind
+
     return bind(settings["host"], settings["port"])
 
 
@@ -159,15 +229,39 @@ def _sources(settings: Settings) -> "list[Source]":
 
         return [SimulatedSource(settings["simulate"], settings["scenario"], settings["seed"]), host]
     if settings["scenario"] != "healthy":
-        raise SettingError("--scenario", settings["scenario"], "a scenario needs simulated GPUs: add --simulate 8")
+        key = "--scenario (TRAINVITALS_SCENARIO)"
+        raise SettingError(key, settings["scenario"], "a scenario needs simulated GPUs: add --simulate 8")
     from trainvitals.sources.nvml import NvmlSource
 
     return [NvmlSource(), host]
 
 
+_UNTIL_ENDED = (serve, demo, monitor)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Examples below the flags, and errors in one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        examples = EXAMPLES[settings["prog"].partition(" ")[2]]
+        super().__init__(**settings, epilog=f"examples:{examples}", allow_abbrev=False,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}: see `{self.prog} --help`\n")
+
+
+def _parse(arguments: Sequence[str] | None) -> dict[str, Any]:
+    parsed, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        # The command's own help lists its flags, the one of all commands does not.
+        name = f"trainvitals {parsed.command.__name__}"
+        raise SystemExit(_complain(f"{unknown[0]} is no flag of `{name}`: see `{name} --help`"))
+    return vars(parsed)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="trainvitals", description="Vital signs for GPU training.", epilog=EXAMPLES,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = _Parser(prog="trainvitals", description="Vital signs for GPU training.")
     parser.add_argument("--version", action="version", version=f"trainvitals {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", *_SIMULATION_FLAGS, *_AGENT_FLAGS)

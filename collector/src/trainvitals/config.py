@@ -5,6 +5,7 @@ The file holds `TRAINVITALS_INTERVAL=1` lines, as the stack's .env does; `--env-
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,10 @@ from typing import Any
 from trainvitals.errors import SettingError
 
 SCENARIOS = ("healthy", "hot", "throttled", "ecc", "xid79", "lost", "idle", "hang", "starved")
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_SIZE = re.compile(r"([0-9.]+)([kmgt]?)(?:i?b)?")
+# As Docker Compose reads it: a value in quotes, or up to a blank and "#".
+_ENV_LINE = re.compile(r"""(?:export\s+)?(\w+)\s*=\s*(?:(?:"([^"]*)"|'([^']*)'|(?!["'#])(.*?))(?:\s+#.*)?|#.*)""")
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
@@ -49,10 +53,9 @@ def one_of(*names: str) -> Callable[[str], str]:
 
 
 def size(value: str) -> int:
-    """give a size such as 512MiB or 2GiB"""
-    text = value.lower().removesuffix("b").removesuffix("i")
-    unit = text[-1:] if text[-1:] in "kmg" else ""
-    found = int(float(text.removesuffix(unit)) * _UNITS[unit])
+    """give a size of 1MiB or more, such as 512MiB or 2GiB"""
+    match = _SIZE.fullmatch(value.strip().lower())
+    found = int(float(match[1]) * _UNITS[match[2]]) if match else 0
     if found < 2**20:
         raise ValueError
     return found
@@ -115,7 +118,7 @@ class Setting:
     def read(self, key: str, value: str) -> Any:
         try:
             return self.check(value)
-        except (ValueError, KeyError, OverflowError) as error:
+        except (ValueError, KeyError, OverflowError, RuntimeError) as error:
             raise SettingError(key, value, self.check.__doc__ or "") from error
 
 
@@ -159,33 +162,43 @@ def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
 
 def load(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Every setting's value; SettingError names the flag, variable or line that cannot be used."""
-    file = environ_file(flags.get("env_file") or environ.get("TRAINVITALS_ENV_FILE"))
-    return {name: _value(setting, flags, environ, file) for name, setting in SETTINGS.items()}
+    file, lines = _env_file(flags, environ)
+    return {name: _value(setting, flags, environ, file, lines) for name, setting in SETTINGS.items()}
 
 
-def environ_file(name: str | None) -> dict[str, str]:
-    """KEY=VALUE lines; quotes around a value and lines that open with # are left out."""
-    if not name:
-        return {}
-    path = Setting("env_file", readable_file, None, "").read("--env-file", name)
+def _env_file(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    setting = Setting("env_file", readable_file, None, "")
+    flag = flags.get("env_file")
+    named = environ.get(setting.variable, "") if flag is None else flag
+    if flag is None and not named:
+        return "", {}
+    path = setting.read(setting.variable if flag is None else setting.flag, named)
+    return str(path), read_env_lines(path)
+
+
+def read_env_lines(path: Path) -> dict[str, str]:
+    """Its KEY=VALUE lines; what a line holds may be secret and is told to nobody."""
     pairs = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        key, equals, value = line.strip().partition("=")
-        if equals and not key.startswith("#"):
-            pairs[key.removeprefix("export ").strip()] = value.strip().strip("'\"")
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        match = _ENV_LINE.fullmatch(text)
+        if not match:
+            raise SettingError(f"{path}: line {number}", "(not shown)", "write KEY=value, with quotes in pairs or none")
+        pairs[match[1]] = next((part for part in match.groups()[1:] if part is not None), "")
     return pairs
 
 
-def _value(
-    setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], file: Mapping[str, str]
-) -> Any:
+def _value(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str],
+           file: str, lines: Mapping[str, str]) -> Any:  # fmt: skip
     given = flags.get(setting.name)
     if given is not None:
         return setting.read(setting.flag, given)
     if setting.name not in FLAGS_ONLY:
-        for where in (environ, file):
+        for prefix, where in (("", environ), (f"{file}: ", lines)):
             if where.get(setting.variable):
-                return setting.read(setting.variable, where[setting.variable])
+                return setting.read(prefix + setting.variable, where[setting.variable])
     return setting.default
 
 

@@ -1,15 +1,16 @@
 """What people read in the terminal: a line a tick, summaries, the words at the start, and JSON logs."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any
 
 import orjson
 
 import trainvitals
 from trainvitals.agent.sampler import SourceState
-from trainvitals.journal.record import timestamp
+from trainvitals.journal.record import timestamp_at
 from trainvitals.model import Reading, Snapshot
 
 _SUMMARY = (("utilization_percent", "utilisation", "%"), ("memory_percent", "memory", "%"),
@@ -26,7 +27,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "timestamp": timestamp(int(record.created * 1e9)),
+            "timestamp": timestamp_at(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -34,7 +35,34 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line).decode()
+        return _json(line)
+
+
+def _json(line: dict[str, Any]) -> str:
+    """A name that is no UTF-8 must not cost the line it is told in."""
+    plain = {key: value.encode("utf-8", "replace").decode() for key, value in line.items()}
+    return orjson.dumps(plain).decode()
+
+
+def json_line(text: str, when: float, process_id: str) -> str:
+    """What is told on standard output, in the shape of a log line."""
+    return _json({"timestamp": timestamp_at(when), "level": "info", "logger": "trainvitals.monitor",
+                  "message": text, "correlation_id": process_id})  # fmt: skip
+
+
+def say(text: str) -> bool:
+    """Prints a line at once; False when standard output takes none, and from then on it goes nowhere."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        leave_stdout()
+        return False
+    return True
+
+
+def leave_stdout() -> None:
+    """What is still buffered would be an error again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def set_up_logging(form: str, process_id: str) -> None:
@@ -78,7 +106,7 @@ class Summary:
 
     def lines(self) -> list[str]:
         """Empties the summary."""
-        seen, self._seen = self._seen, {}
+        seen, self._seen = dict(self._seen), {}
         return [f"GPU{gpu} {_parts(gpu, seen)}" for gpu in sorted({gpu for gpu, _ in seen})]
 
 
@@ -95,44 +123,55 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}%"
 
 
-def welcome(out: TextIO, *, node: str, address: str, journal: str, snapshot: Snapshot,
-            sources: dict[str, SourceState], demo: bool = False) -> None:  # fmt: skip
-    """In plain words what runs, what was found, and what was not."""
-    rows = [("page", f"{address}/"), ("metrics", f"{address}/metrics, for Prometheus"), ("journal", journal)]
-    rows += [("GPUs", text) for text in gpu_words(snapshot, sources)]
-    rows += [("host", host_words(snapshot))]
-    what = "shows a simulated node and run" if demo else f"watches this machine ({node})"
-    print(f"TrainVitals {trainvitals.__version__} {what}.\n", file=out)
-    for name, text in rows:
-        print(f"  {name:<9}{text}", file=out)
-    print(f"\n{NOT_HERE}\nCtrl-C ends it.", file=out, flush=True)
-
-
 NOT_HERE = ("This is the agent alone. It keeps no long-term metrics and pages nobody: for that let a Prometheus\n"
             "scrape the address above. `trainvitals doctor` says what else could be found, and why not.")  # fmt: skip
 
 
+def welcome(*, node: str, address: str, journal: str, snapshot: Snapshot, sources: dict[str, SourceState],
+            demo: bool = False, is_open: bool = False) -> str:  # fmt: skip
+    """In plain words what runs, what was found, and what was not."""
+    rows = [("page", f"{address}/"), ("metrics", f"{address}/metrics, for Prometheus"), ("journal", journal)]
+    rows += [("GPUs", text) for text in gpu_words(snapshot, sources)]
+    rows += [("host", host_words(snapshot))]
+    if is_open:
+        rows += [("note", "everyone who reaches this address can read it: --web-config asks for a password")]
+    what = "shows a simulated node and run" if demo else f"watches this machine ({node})"
+    told = "\n".join(f"  {name:<9}{text}" for name, text in rows)
+    return f"TrainVitals {trainvitals.__version__} {what}.\n\n{told}\n\n{NOT_HERE}\nCtrl-C ends it."
+
+
 def gpu_words(snapshot: Snapshot, sources: dict[str, SourceState]) -> list[str]:
-    gpus = in_order(snapshot)
+    return _kinds(snapshot) + problem_words(sources) or ["none answered yet"]
+
+
+def _kinds(snapshot: Snapshot) -> list[str]:
     names = {info.label("uuid"): info for info in snapshot.of("gpu_info")}
-    problems = [state.problem for name, state in sources.items() if state.problem and name != "host"]
-    if not gpus:
-        return problems or ["none answered yet"]
     kinds: dict[str, int] = {}
-    for gpu in gpus:
+    for gpu in in_order(snapshot):
         info = names.get(gpu.label("uuid"))
         kind = f"{info.label('name')}, driver {info.label('driver_version')}" if info else "GPU"
         kinds[kind] = kinds.get(kind, 0) + 1
-    return [f"{count} x {kind}" for kind, count in kinds.items()] + problems
+    return [f"{count} x {kind}" for kind, count in kinds.items()]
+
+
+def problem_words(sources: dict[str, SourceState]) -> list[str]:
+    return [_problem_words(name, state) for name, state in sources.items() if state.problem]
+
+
+def _problem_words(name: str, state: SourceState) -> str:
+    if state.up is not None:
+        return state.problem
+    return f"{state.problem.removeprefix(f'{name}: ')}; `trainvitals demo` shows simulated ones"
 
 
 def host_words(snapshot: Snapshot) -> str:
-    values: dict[str, float] = {}
+    # The first tick does not bring it yet.
+    values = {"cpu_count": float(os.cpu_count() or 1)}
     for reading in snapshot.of("host"):
         values |= {name: value for name, value in reading.values.items() if isinstance(value, (int, float))}
-    memory = values.get("memory_total_bytes", 0.0) / 2**30
-    processors = f"{values['cpu_count']:.0f} processors, " if "cpu_count" in values else ""
-    return f"{processors}{memory:.1f} GiB memory"
+    processors = f"{values['cpu_count']:.0f} processors"
+    total = values.get("memory_total_bytes")
+    return processors if total is None else f"{processors}, {total / 2**30:.1f} GiB memory"
 
 
 def table(rows: Iterable[tuple[str, str, str]]) -> str:

@@ -1,10 +1,12 @@
 """A simulated distributed run beside simulated GPUs, going through what a real one may.
 
-The trainer is a process of its own and writes a journal as any run would: `python -m trainvitals.demo DIR START`.
-Agent and trainer follow the same course by the time that passed since the start.
+The trainer is a process of its own and writes a journal as any run would: `python -m trainvitals.demo DIR START
+PARENT`. Agent and trainer follow the same course by the time that passed since the start. The trainer ends
+with its parent, however that ends, and leaves nothing behind.
 """
 
 import math
+import os
 import random
 import shutil
 import signal
@@ -64,24 +66,37 @@ def scenario_at(elapsed: float) -> str:
 def trainer() -> Iterator[Path]:
     """A journal of its own with a trainer beside it; both are gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="trainvitals-demo-"))
-    process = subprocess.Popen([sys.executable, "-m", "trainvitals.demo", str(folder), str(time.time())])
+    words = [str(folder), str(time.time()), str(os.getpid())]
+    # A session of its own: Ctrl-C at the terminal is the agent's to handle.
+    process = subprocess.Popen([sys.executable, "-m", "trainvitals.demo", *words], start_new_session=True)
     try:
         yield folder
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=1)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        _end(process)
         shutil.rmtree(folder, ignore_errors=True)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=0.5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Orphaned(Exception):
+    """The agent that the trainer belongs to is gone."""
 
 
 class Trainer:
     """One launch of eight ranks, written by one process in their place."""
 
-    def __init__(self, root: Path, began: float) -> None:
-        self._root, self._began = root, began
+    def __init__(self, root: Path, began: float, parent: int) -> None:
+        self._root, self._began, self._parent = root, began, parent
         self._random = random.Random(7)
         self._ranks: list[RunFiles] = []
         self._step = 0
@@ -91,6 +106,8 @@ class Trainer:
         self._start()
         cycle = self._elapsed() // CYCLE_SECONDS
         while self._elapsed() // CYCLE_SECONDS == cycle:
+            if os.getppid() != self._parent:
+                raise Orphaned
             phase = phase_at(self._elapsed())
             if phase.name == "hang":
                 time.sleep(0.2)
@@ -105,10 +122,11 @@ class Trainer:
     def _start(self) -> None:
         self._step = 0
         self._ranks = []
-        claimed = runs.claim(self._root, "demo-gpt", rank=0, world_size=RANKS)
+        run = ""
         for rank in range(RANKS):
-            if rank:
-                claimed = runs.claim(self._root, "demo-gpt", rank=rank, world_size=RANKS, run_id=claimed.run)
+            # Without the environment: this is no run of the job that the demo may have been started in.
+            claimed = runs.claim(self._root, "demo-gpt", rank=rank, world_size=RANKS, run_id=run, environ={})
+            run = claimed.run
             self._ranks.append(RunFiles(claimed, "demo-gpt", framework="simulated", planned_steps=PLANNED_STEPS,
                                         config={"layers": 24, "batch_size": 512}))  # fmt: skip
 
@@ -147,10 +165,13 @@ class Trainer:
 
 
 def main(arguments: list[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    one = Trainer(Path(arguments[0]), float(arguments[1]))
-    while True:
-        one.run_cycle()
+    folder = Path(arguments[0])
+    one = Trainer(folder, float(arguments[1]), int(arguments[2]))
+    try:
+        while True:
+            one.run_cycle()
+    except Orphaned:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,20 @@
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainvitals.errors import SourceAbsent, SourceError, TrainVitalsError
+from trainvitals.errors import SourceAbsent, TrainVitalsError
 from trainvitals.journal import layout, slow
+from trainvitals.once import TIMEOUT_SECONDS, device_name, in_thread, problem
+from trainvitals.sources import PERIODS, Device
 from trainvitals.sources.nvml import NvmlSource, has_hardware
+
+CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+CONTROL_DEVICE = Path("/dev/nvidiactl")
 
 
 class Check(NamedTuple):
@@ -32,46 +38,52 @@ def _python(_: dict[str, Any]) -> Iterator[Check]:
 
 
 def _container(_: dict[str, Any]) -> Iterator[Check]:
-    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        yield Check("note", "container", "GPUs are seen here only when the pod's limits ask for nvidia.com/gpu")
+    elif any(mark.exists() for mark in CONTAINER_MARKS):
         yield Check("note", "container", "GPUs are seen here only when it was started with `--gpus all` or CDI")
     if "microsoft" in platform.release().lower():
         yield Check("note", "WSL", "the driver is Windows's; Xid events and some fields are not told here")
 
 
 def _gpus(_: dict[str, Any]) -> Iterator[Check]:
-    source = NvmlSource()
-    try:
-        gpus = source.discover()
-    except SourceAbsent as error:
+    found = in_thread(NvmlSource().discover)
+    wait([found], TIMEOUT_SECONDS)
+    failed = problem("nvml", found)
+    if not failed:
+        gpus = found.result()
+        yield Check("ok" if gpus else "problem", "GPUs", f"{len(gpus)} answer" if gpus else "the driver knows of none")
+        yield from _read(gpus)
+    elif found.done() and isinstance(error := found.exception(), SourceAbsent):
         yield Check("note", "GPUs", f"{error.problem}; `trainvitals demo` shows simulated ones")
-        return
-    except SourceError as error:
-        yield Check("problem", "GPUs", str(error))
+    else:
+        yield Check("problem", "GPUs", failed)
         yield from _device_files()
-        return
-    yield Check("ok" if gpus else "problem", "GPUs", f"{len(gpus)} answer" if gpus else "the driver knows of none")
-    for gpu in gpus:
-        yield _read(gpu)
 
 
-def _read(gpu: Any) -> Check:
-    name = f"GPU {gpu.index}"
-    try:
-        began = time.monotonic()
-        told = [len(reading.values) for tier in ("fast", "slow", "rare") for reading in gpu.read(tier)]
-    except TrainVitalsError as error:
-        return Check("problem", name, str(error))
-    return Check("ok", name, f"{gpu.key}: {sum(told)} fields in {1000 * (time.monotonic() - began):.0f} ms")
+def _read(gpus: Sequence[Device]) -> Iterator[Check]:
+    """All at the same time: of one that hangs the others are not the worse."""
+    reads = [(gpu, in_thread(_fields, gpu)) for gpu in gpus]
+    wait([read for _, read in reads], TIMEOUT_SECONDS)
+    for gpu, read in reads:
+        failed = problem(gpu.key, read)
+        yield Check("problem" if failed else "ok", device_name(gpu), failed or read.result())
+
+
+def _fields(gpu: Device) -> str:
+    began = time.monotonic()
+    count = sum(len(reading.values) for tier in PERIODS for reading in gpu.read(tier))
+    return f"{gpu.key}: {count} fields in {1000 * (time.monotonic() - began):.0f} ms"
 
 
 def _device_files() -> Iterator[Check]:
     if not has_hardware():
         return
-    control = Path("/dev/nvidiactl")
-    if not control.exists():
-        yield Check("problem", "device", f"{control} is missing: load the driver, in a container use `--gpus all`")
-    elif not os.access(control, os.R_OK | os.W_OK):
-        yield Check("problem", "device", f"{control} may not be opened: add this user to the group that owns it")
+    if not CONTROL_DEVICE.exists():
+        yield Check("problem", "device", f"{CONTROL_DEVICE} is missing: load the driver with `sudo modprobe nvidia`; "
+                    "in a container use `--gpus all`")  # fmt: skip
+    elif not os.access(CONTROL_DEVICE, os.R_OK | os.W_OK):
+        yield Check("problem", "device", f"{CONTROL_DEVICE} may not be opened: add this user to the group that owns it")
 
 
 def _journal(settings: dict[str, Any]) -> Iterator[Check]:
@@ -86,11 +98,19 @@ def _journal(settings: dict[str, Any]) -> Iterator[Check]:
     finally:
         with suppress(OSError):
             probe.unlink()
-    free = os.statvfs(root).f_bavail * os.statvfs(root).f_frsize / 2**30
-    yield Check("ok" if free > 3 else "problem", "journal", f"{root}, {free:.1f} GiB free"
-                + ("" if free > 3 else ": it takes up to 2.5 GiB; see --runs-cap and --node-cap"))  # fmt: skip
+    yield _space(root, settings["runs_cap"] + settings["node_cap"])
     if slow.is_slow(root):
         yield Check("note", "journal", f"{root} is on network storage: a kill may lose the last second of records")
+
+
+def _space(root: Path, most: int) -> Check:
+    disk = os.statvfs(root)
+    free = disk.f_bavail * disk.f_frsize
+    text = f"{root}, {free / 2**30:.1f} GiB free"
+    if free > most:
+        return Check("ok", "journal", text)
+    fix = "free some, or lower TRAINVITALS_RUNS_CAP and TRAINVITALS_NODE_CAP"
+    return Check("problem", "journal", f"{text}: it may take {most / 2**30:.1f} GiB; {fix}")
 
 
 def _address(settings: dict[str, Any]) -> Iterator[Check]:

@@ -1,42 +1,39 @@
 """GPUs in the terminal: a line a tick, a summary now and then, the JSONL log, and /metrics if asked for."""
 
+import logging
+import os
 import signal
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from typing import Any
-
-import orjson
 
 from trainvitals import console
 from trainvitals.agent.service import Agent
-from trainvitals.errors import JournalError, SettingError, SourceError
-from trainvitals.journal.record import timestamp
+from trainvitals.errors import JournalError, SettingError, SourceAbsent
 from trainvitals.model import Snapshot
+from trainvitals.once import in_thread
 from trainvitals.sources import Device, Source
 
 Settings = dict[str, Any]
+LOOK_SECONDS = 3.0
+
+log = logging.getLogger("trainvitals.monitor")
 
 
 class Chosen:
     """A source with only the GPUs that were asked for."""
 
     def __init__(self, source: Source, numbers: Sequence[int]) -> None:
-        self._source, self._numbers = source, {str(number) for number in numbers}
+        self._source, self._numbers = source, numbers
         self.name = source.name
         if hasattr(source, "wait_events"):
             self.wait_events = source.wait_events
 
     def discover(self) -> Sequence[Device]:
-        devices = [device for device in self._source.discover() if _number(device) in self._numbers]
-        missing = self._numbers - {_number(device) for device in devices}
-        if missing:
-            raise SourceError(
-                self.name, f"there is no GPU {', '.join(sorted(missing))}", "`trainvitals once` lists them"
-            )
-        return devices
+        return [device for device in self._source.discover() if getattr(device, "index", None) in self._numbers]
 
     def close(self) -> None:
         self._source.close()
@@ -63,34 +60,58 @@ class Screen:
             self._print(f"summary: {line}", time.time())
 
     def _print(self, text: str, when: float) -> None:
-        if self._json:
-            line = {"timestamp": timestamp(int(when * 1e9)), "level": "info", "logger": "trainvitals.monitor",
-                    "message": text, "correlation_id": self._id}  # fmt: skip
-            text = orjson.dumps(line).decode()
-        print(text, flush=True)
+        if not console.say(console.json_line(text, when, self._id) if self._json else text):
+            # Nobody reads on, as after `| head`.
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def run(settings: Settings, sources: Sequence[Source], make_agent: Callable[..., Agent], *, ticks: bool) -> int:
     process_id = uuid.uuid4().hex[:12]
     console.set_up_logging(settings["log_format"], process_id)
-    chosen = _choice(settings)
-    picked = [Chosen(source, chosen) if chosen and source.name != "host" else source for source in sources]
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    picked = _pick(settings, sources)
     listening = _listen(settings)
     agent = _start(settings, picked, make_agent)
     screen = Screen(settings["log_format"], settings["summary_interval"], ticks, process_id)
     agent.listeners.append(screen.show)
     try:
-        _wait(agent, listening)
+        _wait(agent, listening, ended)
     finally:
+        agent.listeners.remove(screen.show)
         agent.stop()
         screen.summarise()
     return 0
 
 
-def _choice(settings: Settings) -> tuple[int, ...]:
+def _pick(settings: Settings, sources: Sequence[Source]) -> list[Source]:
     if settings["gpu"] and settings["gpus"]:
-        raise SettingError("--gpu", ",".join(map(str, settings["gpu"])), "give --gpu or --gpus, not both")
-    return settings["gpu"] or settings["gpus"] or ()
+        raise SettingError("--gpu", _listed(settings["gpu"]), "give --gpu or --gpus, not both")
+    numbers = settings["gpu"] or settings["gpus"] or ()
+    for source in sources:
+        if source.name != "host":
+            _look(source, "--gpu" if settings["gpu"] else "--gpus", numbers)
+    return [Chosen(source, numbers) if numbers and source.name != "host" else source for source in sources]
+
+
+def _look(source: Source, flag: str, numbers: Sequence[int]) -> None:
+    """A number that no GPU has is a mistake now; later it is a GPU that was lost."""
+    found = in_thread(source.discover)
+    wait([found], LOOK_SECONDS)
+    error = found.exception() if found.done() else None
+    if isinstance(error, SourceAbsent):
+        log.warning("%s; `trainvitals monitor --simulate 8` shows simulated ones", error.problem)
+    if not found.done() or error is not None:
+        return
+    there = [getattr(device, "index", -1) for device in found.result()]
+    if set(numbers) - set(there):
+        fix = f"the GPUs here are {_listed(there)}" if there else "there is no GPU here"
+        raise SettingError(flag, _listed(numbers), fix)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def _start(settings: Settings, sources: Sequence[Source], make_agent: Callable[..., Agent]) -> Agent:
@@ -99,7 +120,7 @@ def _start(settings: Settings, sources: Sequence[Source], make_agent: Callable[.
     try:
         agent.start()
     except JournalError as error:
-        print(f"no log is kept: {error}, or name a folder with --log-dir", file=sys.stderr)
+        log.warning("no log is kept: %s, or name a folder with --log-dir", error)
         agent = make_agent(settings, sources, keep_log=False)
         agent.start()
     return agent
@@ -113,19 +134,13 @@ def _listen(settings: Settings) -> Any:
     return bind("127.0.0.1", settings["prometheus_port"], "--prometheus-port")
 
 
-def _wait(agent: Agent, listening: Any) -> None:
-    if listening is not None:
+def _wait(agent: Agent, listening: Any, ended: threading.Event) -> None:
+    if listening is None:
+        ended.wait()
+    elif not ended.is_set():
         from trainvitals.web.app import make_app
         from trainvitals.web.config import WebConfig
         from trainvitals.web.server import serve
 
+        log.info("metrics on http://127.0.0.1:%d/metrics", listening.getsockname()[1])
         serve(make_app(agent), listening, WebConfig())
-        return
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    ended.wait()
-
-
-def _number(device: Device) -> str:
-    return str(getattr(device, "index", ""))

@@ -32,9 +32,10 @@ class Agent:
     def __init__(self, sources: Sequence[Source], root: Path, *, interval: float = 1.0,
                  expected_gpus: int | None = None, node_price: float | None = None,
                  runs_cap: int = retention.RUNS_CAP_BYTES, node_cap: int = retention.NODE_CAP_BYTES,
-                 log_folder: Path | None = None, keep_log: bool = True, clock: Clock = SYSTEM) -> None:  # fmt: skip
+                 log_folder: Path | None = None, keep_log: bool = True, host: str = "",
+                 clock: Clock = SYSTEM) -> None:  # fmt: skip
         """`log_folder` takes the node's lines in place of the journal; what lies there is never tidied up."""
-        self.root, self.host, self.interval = root, layout.host_name(), interval
+        self.root, self.host, self.interval = root, host or layout.host_name(), interval
         self.snapshot: Snapshot = EMPTY
         self.sources: dict[str, SourceState] = {}
         self.history = History()

@@ -46,13 +46,14 @@ class Appender:
         self._lock = threading.RLock()
         self._fd = _CLOSED
         self._identity = (0, 0)
-        # The length of the whole lines, and what it will be after the write under way: where the two
-        # differ at the start of a write, the last one failed or was interrupted.
-        self._whole = self._expected = 0
+        # The length of the whole lines, and what the write under way will make of it. Where the two differ
+        # at the start of a write, the last one failed or was interrupted.
+        self._size = self._expected = 0
         self._check_at = 0.0
         self._day = 0
         self._warned: set[str] = set()
-        self._foreign = False
+        self._foreign = self._busy = False
+        self._late: list[bytes] = []
         self._queue: slow.Queue | None = None
         self.path: Path | None = None
         self.counts = Counts()
@@ -77,18 +78,31 @@ class Appender:
         if self._queue is not None:
             self._queue.close()
         if self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            self._shut()
+            if not self._busy:
+                self._shut()
             self._check_at = 0.0
             self._lock.release()
 
     def _write(self, lines: bytes, count: int) -> bool:
         if self._foreign:
             return False
+        if self._busy:  # a signal handler in the middle of a write: its record follows at once
+            self._late.append(lines)
+            return True
+        self._busy = True
+        try:
+            return self._write_whole(lines, count)
+        finally:
+            self._busy = False
+            while self._late:
+                self._write(self._late.pop(0), 1)
+
+    def _write_whole(self, lines: bytes, count: int) -> bool:
         began = time.monotonic()
         try:
-            if began >= self._check_at or (self._expected != self._whole and self._fd != _CLOSED):
+            if began >= self._check_at or (self._expected != self._size and self._fd != _CLOSED):
                 self._make_ready(began)
-            self._expected = self._whole + len(lines)
+            self._expected = self._size + len(lines)
             written = os.write(self._fd, lines)
         except OSError as error:
             return self._drop(count, error.strerror or str(error))
@@ -96,8 +110,8 @@ class Appender:
             self._defer("took over 20 ms for a write")
         if written != len(lines):
             return self._take_back(lines, written, count)
-        self._whole = self._expected
-        if self._whole >= self._max_bytes:
+        self._size = self._expected
+        if self._size >= self._max_bytes:
             self._check_at = 0.0
         self.counts.written += count
         return True
@@ -105,23 +119,23 @@ class Appender:
     def _take_back(self, lines: bytes, written: int, count: int) -> bool:
         """After a short write only whole lines stay."""
         kept = lines.count(b"\n", 0, written)
-        # Equal where a signal handler's record came in between, which healed the file.
-        if self._expected != self._whole:
-            self._whole += lines.rfind(b"\n", 0, written) + 1
-            with suppress(OSError):
-                self._heal()
+        self._size += lines.rfind(b"\n", 0, written) + 1
+        with suppress(OSError):
+            self._heal()
         self.counts.written += kept
         return self._drop(count - kept, "no space left for a whole line")
 
     def _heal(self) -> None:
         """Cuts off what a failed write left of its line; an interrupted one may have written it whole."""
         end = os.fstat(self._fd).st_size
+        whole = self._size
         if end == self._expected:
             whole = end
-        else:
-            whole = self._whole if end >= self._whole else whole_length(self._fd)
+        elif self._expected == _UNKNOWN or end < whole:
+            whole = whole_length(self._fd)
+        if whole != end:
             os.ftruncate(self._fd, whole)
-        self._whole = self._expected = whole
+        self._size = self._expected = whole
 
     def _make_ready(self, now: float) -> None:
         """Once a second, and after each failure: a file that is there, whole, and the day's."""
@@ -130,7 +144,7 @@ class Appender:
             self._look()
         if self._fd == _CLOSED:
             self._open()
-        if self._expected != self._whole:
+        if self._expected != self._size:
             self._heal()
 
     def _look(self) -> None:
@@ -138,9 +152,9 @@ class Appender:
         status = self._status()
         if status is None:
             self._fd = _CLOSED
-        elif status.st_nlink == 0 or self._whole >= self._max_bytes or (self._rotates and _today() != self._day):
+        elif status.st_nlink == 0 or self._size >= self._max_bytes or (self._rotates and _today() != self._day):
             self._shut()
-        elif status.st_size < self._whole:
+        elif status.st_size < self._size:
             self._expected = _UNKNOWN
 
     def _status(self) -> os.stat_result | None:
@@ -154,12 +168,13 @@ class Appender:
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._expected = _UNKNOWN
         self._fd = self._new_file() if self._rotates else self._known_file()
         self._day = _today()
         status = os.fstat(self._fd)
         self._identity = (status.st_dev, status.st_ino)
-        self._whole = whole_length(self._fd)
-        self._expected = self._whole if self._whole == status.st_size else _UNKNOWN
+        self._size = whole_length(self._fd)
+        self._expected = self._size if self._size == status.st_size else _UNKNOWN
 
     def _known_file(self) -> int:
         self.path = self._folder / self._name
@@ -201,6 +216,7 @@ class Appender:
     def _after_fork(self) -> None:
         """The file has one writer: the child's copy of it writes nothing."""
         self._foreign = True
+        self._late = []
         self._lock = threading.RLock()
         self._queue = None
 

@@ -29,14 +29,21 @@ def find_root(environ: Mapping[str, str] = os.environ, shared: Path = SHARED_ROO
     """The same answer in trainer and agent, whatever their working directories."""
     named = environ.get("TRAINVITALS_DIR")
     if named:
-        if not Path(named).expanduser().is_absolute():
-            raise SettingError("TRAINVITALS_DIR", named, "give an absolute path")
-        return Path(named).expanduser()
+        return _absolute(named, "give an absolute path")
     if shared.is_dir() and os.access(shared, os.W_OK | os.X_OK):
         return shared
     state = environ.get("XDG_STATE_HOME")
-    base = Path(state) if state and Path(state).is_absolute() else Path.home() / ".local" / "state"
-    return base / "trainvitals"
+    if state and Path(state).is_absolute():
+        return Path(state) / "trainvitals"
+    return _absolute("~/.local/state/trainvitals", "this user has no home folder, so give an absolute path")
+
+
+def _absolute(path: str, fix: str) -> Path:
+    # Not Path.expanduser(), which raises where nobody has that home.
+    expanded = Path(os.path.expanduser(path))
+    if not expanded.is_absolute():
+        raise SettingError("TRAINVITALS_DIR", path, fix)
+    return expanded
 
 
 def host_name() -> str:

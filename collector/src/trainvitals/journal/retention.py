@@ -1,8 +1,10 @@
 """Keeping the journal small: old node files thinned, then the oldest files and finished runs removed."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 from trainvitals.journal import layout, runs
@@ -13,6 +15,7 @@ NODE_CAP_BYTES = 512 * 2**20
 THIN_AFTER_SECONDS = 86400.0
 THIN_TO_SECONDS = 60
 _UNTOUCHED_SECONDS = 3600.0
+_REMOVED = ".removed."
 
 
 def sweep(root: Path, host: str, now: float, *, runs_cap: int = RUNS_CAP_BYTES,
@@ -42,39 +45,60 @@ def node_files(folder: Path) -> list[Path]:
 
 def sweep_runs(root: Path, now: float, cap: int = RUNS_CAP_BYTES) -> int:
     """The runs that were touched last stay longest; a live one stays whatever it takes."""
-    folders = sorted((path for path in _children(root / "runs") if path.is_dir()), key=_last_touched)
-    sizes = {folder: sum(_size(path) for path in folder.rglob("*")) for folder in folders}
-    total = sum(sizes.values())
-    for folder in folders:
-        if total > cap and not _may_be_live(folder, now):
+    folders = [path for path in _children(root / "runs") if path.is_dir() and not path.is_symlink()]
+    sizes = {folder: _measure(folder) for folder in folders}
+    total = sum(size for _, size in sizes.values())
+    for folder in sorted(folders, key=lambda folder: sizes[folder][0]):
+        if folder.name.startswith(_REMOVED):
             shutil.rmtree(folder, ignore_errors=True)
-            total -= sizes[folder]
+        elif total > cap:
+            total -= _remove_run(root, folder, now)
     return total
 
 
+def _remove_run(root: Path, folder: Path, now: float) -> int:
+    """Set aside in one step while nobody can resume the run, then removed. Returns the bytes that came free."""
+    aside = folder.with_name(_REMOVED + folder.name)
+    with suppress(OSError):
+        with runs.claiming(root):
+            touched, size = _measure(folder)
+            if _may_be_live(folder, touched, now):
+                return 0
+            folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+        return size - _measure(aside)[1]
+    return 0
+
+
 def thin(path: Path) -> None:
-    """One line a minute and GPU. Fields of the minute's later lines fill what its first did not hold,
-    so that what is read rarely stays too; the first line keeps its beginning, by which readers know the file."""
+    """One line a minute and GPU: its last, filled up with the fields that only earlier ones of that minute hold,
+    for a field is written when it changes. The first line of the file stays, by which readers know it."""
     draft = path.with_name(f".{path.name}.thin")
-    with draft.open("wb") as out:
-        for record in _by_minute(path):
-            out.write(encode(record))
-    shutil.copystat(path, draft)
-    draft.replace(path)
+    try:
+        with draft.open("wb") as out:
+            out.writelines(encode(record) for record in _by_minute(path))
+        shutil.copystat(path, draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _by_minute(path: Path) -> Iterator[Record]:
-    minute: int | None = None
-    kept: dict[object, Record] = {}
-    for record in _records(path):
-        at = int((seconds(record.get("timestamp")) or 0.0) // THIN_TO_SECONDS)
-        if at != minute:
-            yield from kept.values()
-            minute, kept = at, {}
-        first = kept.setdefault(record.get("gpu_index"), record)
-        for field, value in record.items():
-            first.setdefault(field, value)
-    yield from kept.values()
+    records = _records(path)
+    yield from islice(records, 1)
+    for _, minute in groupby(records, key=_minute):
+        merged: dict[str, Record] = {}
+        for record in minute:
+            merged.setdefault(_gpu(record), {}).update(record)
+        yield from merged.values()
+
+
+def _minute(record: Record) -> int:
+    return int((seconds(record.get("timestamp")) or 0.0) // THIN_TO_SECONDS)
+
+
+def _gpu(record: Record) -> str:
+    return str(record.get("gpu_index"))
 
 
 def _records(path: Path) -> Iterator[Record]:
@@ -85,26 +109,32 @@ def _records(path: Path) -> Iterator[Record]:
 
 
 def _is_thin(path: Path) -> bool:
-    """Told by the lines themselves: the second one of a GPU comes in another minute."""
-    first: dict[object, int] = {}
+    """Told by the lines themselves: behind the first, the next three of a GPU come in minutes of their own.
+    Two would not do, as a minute may end between any two."""
     with suppress(OSError):
-        for record in _records(path):
-            at = int((seconds(record.get("timestamp")) or 0.0) // THIN_TO_SECONDS)
-            key = record.get("gpu_index")
-            if key in first:
-                return first[key] != at
-            first[key] = at
+        lines = islice(_records(path), 1, None)
+        for first in islice(lines, 1):
+            same_gpu = (record for record in chain([first], lines) if _gpu(record) == _gpu(first))
+            minutes = [_minute(record) for record in islice(same_gpu, 3)]
+            return len(set(minutes)) == len(minutes)
     return True
 
 
-def _may_be_live(folder: Path, now: float) -> bool:
+def _may_be_live(folder: Path, touched: float, now: float) -> bool:
     """Locks do not show on every shared file system, so a run written to within the hour counts too."""
-    touched = now - _last_touched(folder) < _UNTOUCHED_SECONDS
-    return touched or any(runs.is_alive(path) for path in runs.process_files(folder))
+    return now - touched < _UNTOUCHED_SECONDS or any(runs.is_alive(path) for path in runs.process_files(folder))
 
 
-def _last_touched(folder: Path) -> float:
-    return max([_modified(folder), *(_modified(path) for path in folder.rglob("*"))])
+def _measure(folder: Path) -> tuple[float, int]:
+    """When anything in it was last touched, and the bytes it holds."""
+    touched, size = _modified(folder), 0
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                status = os.lstat(os.path.join(parent, name))
+                touched = max(touched, status.st_mtime)
+                size += status.st_size if name in files else 0
+    return touched, size
 
 
 def _children(folder: Path) -> list[Path]:

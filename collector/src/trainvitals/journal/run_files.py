@@ -1,12 +1,14 @@
 """The files one rank writes of its run; rank 0 writes run.json too."""
 
+import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from trainvitals.journal import layout, runs
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
 from trainvitals.journal.record import timestamp
+
+log = logging.getLogger("trainvitals.journal")
 
 
 class RunFiles:
@@ -22,7 +24,10 @@ class RunFiles:
         self._write_run()
 
     def end(self, status: str, **details: Any) -> None:
-        """The rank's last words: finished, crashed or preempted, and what is known of why."""
+        """The rank's last words: finished, crashed or preempted, and what is known of why. A forked worker
+        that ends, or a second call, ends nothing."""
+        if not self.rank.is_mine:
+            return
         self.events.append({"event": "end", "status": status, **details})
         self._run |= {"end": timestamp(), "status": status, **details}
         self._write_run()
@@ -32,5 +37,7 @@ class RunFiles:
 
     def _write_run(self) -> None:
         if self.rank.rank == 0:
-            with suppress(OSError, ValueError):
+            try:
                 runs.write_run(self.rank.folder, self._run)
+            except (OSError, ValueError) as error:
+                log.warning("%s cannot be written: %s", self.rank.folder / layout.RUN_FILE, error)

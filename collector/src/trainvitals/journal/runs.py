@@ -5,22 +5,24 @@ however the process ends, and shows it across containers. Closing any descriptor
 drop it too, so within its own process the file is only ever reached through `Rank`.
 """
 
+import errno
 import fcntl
 import os
 import struct
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from trainvitals.errors import JournalError
 from trainvitals.journal import layout
 from trainvitals.journal.record import decode, encode, timestamp
 
 _FLOCK = struct.Struct("@hhqqi0q")
+_RUNNING = "run {!r} is running already: choose another run_id, or end it"
+CLAIM_SECONDS = 10.0
 _held: dict[tuple[int, int], int] = {}
 
 
@@ -33,30 +35,42 @@ class Rank:
     rank: int
     world_size: int
     fd: int = field(repr=False)
+    pid: int = field(default_factory=os.getpid, repr=False)
 
     @property
     def folder(self) -> Path:
         return layout.run_folder(self.root, self.run)
 
+    @property
+    def is_mine(self) -> bool:
+        """False in a forked worker, which has a copy of everything but the rank."""
+        return self.fd >= 0 and self.pid == os.getpid()
+
     def release(self) -> None:
-        status = os.fstat(self.fd)
-        _held.pop((status.st_dev, status.st_ino), None)
-        os.close(self.fd)
+        if self.is_mine:
+            fd, self.fd = self.fd, -1
+            with suppress(OSError):
+                if _held.pop(_identity(os.fstat(fd)), None) == fd:
+                    os.close(fd)
 
 
 def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: str = "", resume: bool = False,
           facts: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ) -> Rank:  # fmt: skip
     """Takes a run's folder for this rank; `facts` go into process.rankN.json beside who and where."""
     wanted = run_id or environ.get("TRAINVITALS_RUN_ID") or _named_by_launcher(name, environ)
-    layout.make_shared(root / "runs")
     me = {"host": layout.host_name(), "boot_id": layout.boot_id(), "pid": os.getpid(),
           "launcher": _launcher(), "rank": rank, "world_size": world_size, "started": timestamp(),
           **(facts or {})}  # fmt: skip
-    with _claiming(root):
-        run = layout.safe_name(wanted) if wanted else _free_name(root, layout.safe_name(name), me, resume)
-        folder = layout.run_folder(root, run)
-        _make_run_folder(folder)
-        fd = _hold(folder / f"process.rank{rank}.json", me, run)
+    try:
+        layout.make_shared(root / "runs")
+        with claiming(root):
+            run = layout.safe_name(wanted) if wanted else _free_name(root, layout.safe_name(name), me, resume)
+            folder = layout.run_folder(root, run)
+            _make_run_folder(folder)
+            fd = _hold(folder / f"process.rank{rank}.json", me, run)
+    except OSError as error:
+        fix = "choose another journal folder with TRAINVITALS_DIR"
+        raise JournalError(f"{error.filename or root} cannot be written ({error.strerror}): {fix}") from error
     return Rank(root, run, rank, world_size, fd)
 
 
@@ -151,16 +165,37 @@ def _launcher() -> str:
 
 
 @contextmanager
-def _claiming(root: Path) -> Iterator[None]:
-    """One claimant at a time on this machine, so that two ranks agree on one folder."""
-    fd = os.open(root / "runs" / ".claim", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+def claiming(root: Path) -> Iterator[None]:
+    """One claimant at a time on this machine, so that two ranks agree on one folder. One that hangs while
+    it claims, or a file system without locks, keeps nobody from training."""
+    fd = _open_claim(root / "runs" / ".claim")
+    deadline = time.monotonic() + CLAIM_SECONDS
     try:
-        with suppress(PermissionError):
-            os.fchmod(fd, 0o666)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        while not _try_lock(fd) and time.monotonic() < deadline:
+            time.sleep(0.002)
         yield
     finally:
         os.close(fd)
+
+
+def _open_claim(path: Path) -> int:
+    # In a folder that all may write to the kernel refuses O_CREAT on another user's file.
+    with suppress(FileNotFoundError):
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with suppress(OSError):
+        os.fchmod(fd, 0o666)
+    return fd
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        return error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+    return True
 
 
 def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool) -> str:
@@ -190,30 +225,43 @@ def process_files(folder: Path) -> list[Path]:
 
 
 def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
+    if _is_held_here(path):
+        raise JournalError(_RUNNING.format(run))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    status = os.fstat(fd)
-    identity = (status.st_dev, status.st_ino)
     try:
-        if identity in _held:
-            raise BlockingIOError
+        _lock(fd, run)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, encode(content), 0)
+    except BaseException:
+        os.close(fd)
+        raise
+    _held[_identity(os.fstat(fd))] = fd
+    return fd
+
+
+def _lock(fd: int, run: str) -> None:
+    try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:
-        if identity not in _held:
-            os.close(fd)
-        raise JournalError(f"run {run!r} is running already: choose another run_id, or end it") from error
-    _held[identity] = fd
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE, default=str), 0)
-    return fd
+        raise JournalError(_RUNNING.format(run)) from error
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _is_held_here(path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return _identity(os.stat(path)) in _held
+    return False
 
 
 def _open_to_read(path: Path) -> tuple[int, bool]:
     """A descriptor and whether it is this process's own lock, which closing would drop."""
-    status = os.stat(path)
-    held = _held.get((status.st_dev, status.st_ino))
+    held = _held.get(_identity(os.stat(path)))
     if held is not None:
         return held, True
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY), False
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK), False
 
 
 def _lock_holder(fd: int) -> int | None:

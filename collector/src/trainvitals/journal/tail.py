@@ -7,6 +7,7 @@ thinned copy is the same file, a new file on an old inode is not.
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from trainvitals.journal.record import Record, decode
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 64 << 20
 HEAD_BYTES = 96
+# Something that is no file, put there under a file's name, must not keep the reader waiting.
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
 
 @dataclass(slots=True)
@@ -65,51 +68,72 @@ class Tail:
         if place is None:
             return []
         try:
-            with open(path, "rb", buffering=0) as file:
-                return self._records(place, file.fileno(), max_bytes)
+            fd = os.open(path, _FLAGS)
         except FileNotFoundError:
             return []
         except OSError:
             self.errors += 1
             return []
+        try:
+            return self._records(place, fd, max_bytes)
+        except OSError:
+            self.errors += 1
+            return []
+        finally:
+            os.close(fd)
 
     def _records(self, place: _Place, fd: int, max_bytes: int) -> list[Record]:
-        self._find_place(place, fd)
-        block, skipped = self._block(fd, place.offset, max_bytes)
-        place.offset += len(block) + skipped
-        self._remember_head(place, fd)
-        if not block and not skipped:
-            status = os.fstat(fd)
-            place.read_as = (status.st_size, status.st_mtime_ns)
-        return self._parse(block)
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("not a file")
+        self._find_place(place, fd, status.st_size)
+        while block := self._block(fd, place, max_bytes):
+            place.offset += len(block)
+            self._remember_head(place, fd)
+            if records := self._parse(block):
+                return records
+        # As it was before the reading: what came since is news.
+        place.read_as = (status.st_size, status.st_mtime_ns)
+        return []
 
-    def _find_place(self, place: _Place, fd: int) -> None:
+    def _find_place(self, place: _Place, fd: int, size: int) -> None:
         """Another file under the same name is read from its start, a shortened one from its end."""
-        if not place.offset:
-            return
         if place.head and os.pread(fd, len(place.head), 0) != place.head:
-            place.offset, place.head = 0, b""
-        elif os.fstat(fd).st_size < place.offset:
+            place.offset = 0
+        elif size < place.offset:
             place.offset = whole_length(fd)
+        if not place.offset:
+            place.head = b""
 
     def _remember_head(self, place: _Place, fd: int) -> None:
         """Of the first line only, which stays when the file is cut or thinned."""
-        if place.offset and not place.head:
+        if not place.head:
             head = os.pread(fd, min(HEAD_BYTES, place.offset), 0)
             place.head = head[: head.find(b"\n") + 1] or head
 
-    def _block(self, fd: int, offset: int, max_bytes: int) -> tuple[bytes, int]:
-        """Whole lines from `offset`, and the bytes of a line too long to be one."""
+    def _block(self, fd: int, place: _Place, max_bytes: int) -> bytes:
+        """Whole lines from the place on; a line too long to be one is passed over."""
         size = max_bytes
+        self._go_to_line(fd, place)
         while True:
-            block = os.pread(fd, size, offset)
+            block = os.pread(fd, size, place.offset)
             end = block.rfind(b"\n") + 1
             if end or len(block) < size:
-                return block[:end], 0
-            if size >= MAX_LINE_BYTES:
-                self.garbage_lines += 1
-                return b"", len(block)
+                return block[:end]
             size *= 4
+            if size > MAX_LINE_BYTES:
+                self.garbage_lines += 1
+                place.offset += len(block)
+                self._go_to_line(fd, place)
+                size = max_bytes
+
+    def _go_to_line(self, fd: int, place: _Place) -> None:
+        """Past the rest of a line that the place lies within: one too long, or a file written anew."""
+        while place.offset and os.pread(fd, 1, place.offset - 1) != b"\n":
+            rest = os.pread(fd, CHUNK_BYTES, place.offset)
+            if not rest:
+                return
+            place.offset += rest.find(b"\n") + 1 or len(rest)
 
     def _parse(self, block: bytes) -> list[Record]:
         lines = block.split(b"\n")
@@ -122,7 +146,7 @@ class Tail:
         return [record for record in map(self._decoded, lines) if record is not None]
 
     def _decoded(self, line: bytes) -> Record | None:
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError):
             return decode(line)
         self.garbage_lines += bool(line.strip())
         return None

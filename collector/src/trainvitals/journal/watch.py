@@ -30,10 +30,11 @@ class Watch:
         self._known: set[Path] = set()
         self._unseen: set[Path] = set()
 
-    def add(self, folder: Path) -> None:
-        """A folder that cannot be watched (the kernel's limit on watches) makes every answer a 'look yourself'."""
+    def add(self, folder: Path) -> bool:
+        """Whether the folder is watched from now on. One that is there and cannot be watched (the kernel limits
+        the number of watches) is tried again, and until then each answer tells the reader to look for itself."""
         if folder in self._known:
-            return
+            return True
         number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _MASK)
         if number >= 0:
             self._folders[number] = folder
@@ -41,6 +42,7 @@ class Watch:
             self._unseen.discard(folder)
         elif ctypes.get_errno() not in (errno.ENOENT, errno.ENOTDIR):
             self._unseen.add(folder)
+        return folder in self._known
 
     def wait(self, timeout: float) -> bool:
         """True as soon as something changed."""

@@ -7,10 +7,13 @@ GET /healthz            200, or 503 and why          GET /api/v1/stream     a sn
 
 import asyncio
 import gzip
+import re
+import threading
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from starlette.applications import Starlette
@@ -24,14 +27,17 @@ import trainvitals
 from trainvitals import exporter
 from trainvitals.agent import query
 from trainvitals.agent.service import Agent
-from trainvitals.model import Snapshot
 from trainvitals.web import views
 from trainvitals.web.config import WebConfig
 from trainvitals.web.guard import Guard
+from trainvitals.web.stream import Streams
+
+T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
 GZIP_LEVEL = 1
-KEEP_ALIVE_SECONDS = 15.0
+MAX_QUERIES = 2
+_REFUSED = re.compile(r"q=0(\.0*)?")
 
 
 def make_app(agent: Agent, config: WebConfig | None = None, allowed_hosts: Iterable[str] = ()) -> Starlette:
@@ -47,6 +53,8 @@ def make_app(agent: Agent, config: WebConfig | None = None, allowed_hosts: Itera
     guard = Middleware(Guard, config=config or WebConfig(), allowed_hosts=list(allowed_hosts))
     app = Starlette(routes=routes, middleware=[guard])
     app.state.agent = agent
+    app.state.streams = Streams(agent, lambda: orjson.dumps(_whole(agent)))
+    app.state.queries = asyncio.Semaphore(MAX_QUERIES)
     return app
 
 
@@ -57,7 +65,7 @@ async def page(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     body, content_type = exporter.render(request.app.state.agent.snapshot, request.headers.get("accept", ""))
     headers = {"vary": "Accept, Accept-Encoding"}
-    if "gzip" in request.headers.get("accept-encoding", ""):
+    if _takes_gzip(request.headers.get("accept-encoding", "")):
         body = gzip.compress(body, GZIP_LEVEL)
         headers["content-encoding"] = "gzip"
     return Response(body, headers=headers, media_type=content_type)
@@ -72,44 +80,43 @@ async def snapshot(request: Request) -> Response:
     return _json(_whole(request.app.state.agent))
 
 
-def history(request: Request) -> Response:
-    """Runs in a thread of its own: what is not in memory is read from the journal."""
+async def history(request: Request) -> Response:
+    """What is not in memory is read from the journal, for few at a time."""
+    state = request.app.state
     try:
         asked = query.parse(request.query_params, time.time())
     except ValueError as error:
         return _json({"error": str(error)}, 400)
-    return _json(query.history(request.app.state.agent, asked))
+    async with state.queries:
+        return _json(await _in_daemon_thread(lambda: query.history(state.agent, asked)))
 
 
 async def stream(request: Request) -> Response:
-    return StreamingResponse(_events(request.app.state.agent), media_type="text/event-stream",
-                             headers={"cache-control": "no-store"})  # fmt: skip
+    events = request.app.state.streams.events() if request.method == "GET" else ()
+    return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
-async def _events(agent: Agent) -> AsyncIterator[bytes]:
-    """One event a snapshot; a reader that falls behind misses the ones between."""
-    loop, newest = asyncio.get_running_loop(), asyncio.Event()
+async def _in_daemon_thread(work: Callable[[], T]) -> T:
+    """In a thread that the end of the process does not wait for, as it would for a pool's."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
 
-    def tell(_: Snapshot) -> None:
-        loop.call_soon_threadsafe(newest.set)
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
 
-    agent.listeners.append(tell)
-    try:
-        while True:
-            yield b"data: " + orjson.dumps(_whole(agent)) + b"\n\n"
-            newest.clear()
-            while not await _set_within(newest, KEEP_ALIVE_SECONDS):
-                yield b": still here\n\n"
-    finally:
-        agent.listeners.remove(tell)
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
-async def _set_within(event: asyncio.Event, timeout: float) -> bool:
-    try:
-        await asyncio.wait_for(event.wait(), timeout)
-    except asyncio.TimeoutError:
-        return False
-    return True
+def _takes_gzip(accepted: str) -> bool:
+    for part in accepted.lower().split(","):
+        coding, _, weight = part.partition(";")
+        if coding.strip() == "gzip":
+            return not _REFUSED.fullmatch(weight.strip())
+    return False
 
 
 def _whole(agent: Agent) -> dict[str, Any]:

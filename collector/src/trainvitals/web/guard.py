@@ -1,7 +1,8 @@
 """What stands before every request: the Host check, basic auth, and headers that keep a page to itself.
 
 A page on another site can make a browser send requests here under a name of its own (DNS rebinding):
-only addresses, localhost and names that were allowed get an answer. Scrapers may call by any name.
+only addresses, localhost and names that were allowed get an answer. Scrapers may call by any name,
+but nobody from another site's page.
 """
 
 import ipaddress
@@ -28,12 +29,9 @@ _HEADERS = {
 class Guard:
     def __init__(self, app: ASGIApp, config: WebConfig, allowed_hosts: Iterable[str]) -> None:
         self._app, self._config = app, config
-        self._hosts = {"localhost", *(name.lower() for name in allowed_hosts)}
+        self._hosts = {"localhost", *(_name(host) for host in allowed_hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         refusal = await self._refusal(scope["path"], Headers(scope=scope))
         await (refusal or self._app)(scope, receive, self._with_headers(send))
 
@@ -42,36 +40,43 @@ class Guard:
         if path not in FOR_MACHINES and not self._knows(host):
             text = f"Host: {host!r} is not allowed: add it to TRAINVITALS_ALLOWED_HOSTS\n"
             return PlainTextResponse(text, 421)
-        if path not in FOR_MACHINES and not self._is_own(headers.get("origin", ""), host):
+        if not _is_own(headers.get("origin", ""), host):
             return PlainTextResponse("Origin: another site may not read this page\n", 403)
         if path in OPEN_TO_ALL or await self._admits(headers.get("authorization", "")):
             return None
         return PlainTextResponse("Unauthorized\n", 401, {"www-authenticate": 'Basic realm="trainvitals"'})
 
     async def _admits(self, authorization: str) -> bool:
-        """Checked in a thread: bcrypt is slow by design."""
-        return not self._config.users or await run_in_threadpool(self._config.admits, authorization)
+        """In a thread where bcrypt must be asked."""
+        if not self._config.users or self._config.has_admitted(authorization):
+            return True
+        return await run_in_threadpool(self._config.admits, authorization)
 
     def _knows(self, host: str) -> bool:
-        name = _without_port(host).lower()
+        name = _name(host)
         return name in self._hosts or _is_address(name)
-
-    def _is_own(self, origin: str, host: str) -> bool:
-        return not origin or origin.partition("://")[2].lower() == host.lower()
 
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS | self._config.headers)
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS | self._config.headers)
+                # A page from before an update is not to meet the API from after it.
+                headers.setdefault("cache-control", "no-cache")
             await send(message)
 
         return sending
 
 
-def _without_port(host: str) -> str:
+def _is_own(origin: str, host: str) -> bool:
+    return not origin or origin.partition("://")[2].lower() == host.lower()
+
+
+def _name(host: str) -> str:
+    """`GPU1.example.:8080` and `[::1]:8080` without port, closing dot and capitals."""
     if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
+        return host[1:].partition("]")[0].lower()
+    return (host.rpartition(":")[0] if host.count(":") == 1 else host).lower().removesuffix(".")
 
 
 def _is_address(name: str) -> bool:

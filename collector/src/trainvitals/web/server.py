@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
 from trainvitals.errors import SettingError
 from trainvitals.web.config import WebConfig
@@ -18,13 +18,15 @@ from trainvitals.web.config import WebConfig
 class Server(uvicorn.Server):
     """uvicorn without its wake-up ten times a second, and without dying of the signal it was ended by."""
 
-    def __init__(self, app: ASGIApp, config: WebConfig) -> None:
+    def __init__(self, app: Starlette, config: WebConfig) -> None:
         # uvicorn wants file names for TLS; the context that was made from the web config is put in its place.
-        settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False,
-                                  date_header=False, timeout_graceful_shutdown=1)  # fmt: skip
+        settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none",
+                                  proxy_headers=False, server_header=False, date_header=False,
+                                  timeout_graceful_shutdown=1)  # fmt: skip
         settings.load()
         settings.ssl = config.tls
         super().__init__(settings)
+        self._app = app
         self._ending = asyncio.Event()
 
     def end(self, number: int = 0, frame: FrameType | None = None) -> None:
@@ -33,6 +35,11 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         await self._ending.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Readers of the event stream would stay for ever."""
+        self._app.state.streams.end()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -49,18 +56,20 @@ def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
     """The listening socket, or an error that names the port and the flag."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    except (OSError, UnicodeError) as error:
+        raise _no_address(host) from error
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
         listening.bind(address)
         listening.listen(128)
-    except socket.gaierror as error:
-        raise SettingError("--host", host, "give an address of this machine, such as 127.0.0.1") from error
     except OSError as error:
+        listening.close()
         raise _refused(host, port, flag, error) from error
     return listening
 
 
-def serve(app: ASGIApp, listening: socket.socket, config: WebConfig) -> None:
+def serve(app: Starlette, listening: socket.socket, config: WebConfig) -> None:
     """Returns after SIGTERM or SIGINT."""
     server = Server(app, config)
     asyncio.run(server.serve(sockets=[listening]))
@@ -68,7 +77,15 @@ def serve(app: ASGIApp, listening: socket.socket, config: WebConfig) -> None:
 
 def _refused(host: str, port: int, flag: str, error: OSError) -> SettingError:
     if error.errno == errno.EADDRINUSE:
-        return SettingError(flag, port, f"the port is taken; choose another with `{flag} {port + 1}`")
+        return SettingError(flag, port, f"the port is taken; choose another, such as `{flag} {_other(port)}`")
     if error.errno in (errno.EACCES, errno.EPERM):
         return SettingError(flag, port, "ports below 1024 need root; choose a higher one")
+    return _no_address(host)
+
+
+def _no_address(host: str) -> SettingError:
     return SettingError("--host", host, "give an address of this machine, such as 127.0.0.1")
+
+
+def _other(port: int) -> int:
+    return port + 1 if port < 65535 else port - 1

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from trainvitals.agent.node_log import gpu_values
 from trainvitals.agent.sampler import SourceState
-from trainvitals.journal.record import timestamp
+from trainvitals.journal.record import timestamp_at
 from trainvitals.model import Histogram, Reading, Snapshot, Value
 
 Json = dict[str, Any]
@@ -16,7 +17,7 @@ Json = dict[str, Any]
 
 def snapshot_view(snapshot: Snapshot, sources: Mapping[str, SourceState]) -> Json:
     return {
-        "timestamp": timestamp(int(snapshot.timestamp * 1e9)),
+        "timestamp": timestamp_at(snapshot.timestamp) if snapshot.timestamp else None,
         "gpus": gpus_view(snapshot),
         "mig": [_with_labels(reading) for reading in snapshot.of("mig")],
         "xids": [_with_labels(reading) for reading in snapshot.of("xid")],
@@ -32,7 +33,7 @@ def gpus_view(snapshot: Snapshot) -> list[Json]:
     gpus = [
         {"gpu": int(reading.label("gpu")), "uuid": (uuid := reading.label("uuid")),
          **{key: value for key, value in known.get(uuid, {}).items() if key not in ("gpu", "uuid")},
-         **_values(reading)}
+         **{name: _plain(value) for name, value in gpu_values(reading).items()}}
         for reading in snapshot.of("gpu")
     ]  # fmt: skip
     return sorted(gpus, key=lambda gpu: int(gpu["gpu"]))

@@ -24,11 +24,10 @@ function fill(name, rows, emptyText) {
 }
 
 function gpuRow(gpu) {
-  const share = (used) => (100 * used / gpu.memory_total_mb).toFixed(0) + "%";
   return row([
     gpu.gpu + (gpu.name ? " " + gpu.name : ""),
     known(gpu.utilization_percent, whole("%")),
-    gpu.memory_total_mb ? known(gpu.memory_used_mb, share) : UNKNOWN,
+    known(gpu.memory_percent, whole("%")),
     known(gpu.temperature_celsius, whole(" °C")),
     known(gpu.power_draw_watts, whole(" W")),
     known(gpu.clock_hertz_sm, (hertz) => (hertz / 1e6).toFixed(0) + " MHz"),
@@ -69,28 +68,45 @@ function hostRows(host) {
   });
 }
 
+// The words are read out by screen readers whenever they change: the time of day stands apart.
 function say(text, bad) {
-  find("state").textContent = text;
+  if (find("state").textContent !== text) find("state").textContent = text;
   find("state").className = bad ? "bad" : "";
+  document.title = (bad ? "✗ " : "✓ ") + (find("node").textContent || "TrainVitals");
 }
 
 function draw(now) {
-  const problems = [...now.problems, ...Object.values(now.sources).filter((source) => source.up === false)
-    .map((source) => source.problem)];
-  const seconds = Date.parse(now.timestamp) / 1000;
-  const at = new Date(now.timestamp).toLocaleTimeString();
+  const sources = Object.values(now.sources);
+  const problems = [...now.problems, ...sources.filter((source) => source.up === false).map((source) => source.problem)];
+  heard = Date.now();
+  patience = Math.max(5000, 3000 * now.interval);
   find("node").textContent = now.node;
-  document.title = (problems.length ? "✗ " : "✓ ") + now.node + " – TrainVitals";
-  say(problems.length ? "✗ " + problems.join("; ") : "✓ Live, " + at, problems.length > 0);
-  const why = Object.values(now.sources).map((source) => source.problem).filter(Boolean).join("; ");
+  document.querySelector("main").classList.remove("old");
+  if (now.timestamp === null) return;
+  find("at").textContent = new Date(now.timestamp).toLocaleTimeString();
+  say(problems.length ? "✗ " + problems.join("; ") : "✓ Live", problems.length > 0);
+  const why = sources.map((source) => source.problem).filter(Boolean).join("; ");
   fill("gpus", now.gpus.map(gpuRow), why || "No GPU answers.");
-  fill("runs", now.runs.map((run) => runRow(run, seconds)));
+  fill("runs", now.runs.map((run) => runRow(run, Date.parse(now.timestamp) / 1000)));
   find("host").replaceChildren(...hostRows(now.host));
 }
 
-const live = new EventSource("/api/v1/stream");
-live.onmessage = (event) => draw(JSON.parse(event.data));
-live.onerror = () => {
+function lose() {
+  document.querySelector("main").classList.add("old");
   say("✗ Connection lost; what is shown is old. Trying again…", true);
-  document.title = "✗ TrainVitals";
-};
+}
+
+function connect() {
+  const live = new EventSource("/api/v1/stream");
+  live.onmessage = (event) => draw(JSON.parse(event.data));
+  live.onerror = () => {
+    lose();
+    // It tries again by itself unless it was answered with an error.
+    if (live.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+  };
+}
+
+let heard = Date.now();
+let patience = 5000;
+setInterval(() => { if (Date.now() - heard > patience) lose(); }, 1000);
+connect();

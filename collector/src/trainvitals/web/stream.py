@@ -1,0 +1,49 @@
+"""The event stream: one event a snapshot to every reader, until they leave or the server ends."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from trainvitals.agent.service import Agent
+from trainvitals.model import Snapshot
+
+KEEP_ALIVE_SECONDS = 15.0
+
+
+class Streams:
+    def __init__(self, agent: Agent, tell: Callable[[], bytes]) -> None:
+        """`tell` makes the data of an event, which is one line."""
+        self._agent, self._tell = agent, tell
+        self._wakers: set[asyncio.Event] = set()
+        self._ended = False
+
+    def end(self) -> None:
+        self._ended = True
+        for waker in self._wakers:
+            waker.set()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """A reader that falls behind misses the events between; nobody waits for it."""
+        loop, waker = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake(_: Snapshot) -> None:
+            loop.call_soon_threadsafe(waker.set)
+
+        self._wakers.add(waker)
+        self._agent.listeners.append(wake)
+        try:
+            while not self._ended:
+                waker.clear()
+                yield b"data: " + self._tell() + b"\n\n"
+                while not await _set_within(waker, KEEP_ALIVE_SECONDS):
+                    yield b": still here\n\n"
+        finally:
+            self._agent.listeners.remove(wake)
+            self._wakers.discard(waker)
+
+
+async def _set_within(event: asyncio.Event, timeout: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), timeout)
+    except asyncio.TimeoutError:
+        return False
+    return True

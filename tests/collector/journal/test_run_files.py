@@ -1,0 +1,150 @@
+"""What the ranks of a run write, and who writes what."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.collector.journal.helpers import end, line_of, python, whole_lines
+from trainvitals.journal import runs
+from trainvitals.journal.record import seconds
+from trainvitals.journal.run_files import RunFiles
+
+REWRITES = """
+import sys
+from pathlib import Path
+from trainvitals.journal.runs import write_run
+print("writing", flush=True)
+number = 0
+while True:
+    write_run(Path(sys.argv[1]), {"n": number, "config": {"text": "x" * (number % 40_000)}, "end": number})
+    number += 1
+"""
+
+
+def files_of(root: Path, rank: int = 0, world_size: int = 1, **more: Any) -> RunFiles:
+    claimed = runs.claim(root, "train", rank=rank, world_size=world_size, environ={})
+    return RunFiles(claimed, "train", **more)
+
+
+def run_json(files: RunFiles) -> dict[str, Any]:
+    content = runs.read_json(files.rank.folder / "run.json")
+    assert content is not None
+    return content
+
+
+def test_a_run_says_what_it_is_and_how_it_ended(tmp_path: Path) -> None:
+    files = files_of(tmp_path, config={"lr": 0.1, "loss": float("inf")}, framework="torch", planned_steps=1000)
+    began = run_json(files)
+    assert seconds(began.pop("start")) is not None
+    assert began == {"run": "train", "name": "train", "framework": "torch", "world_size": 1, "planned_steps": 1000,
+                     "config": {"lr": 0.1, "loss": float("inf")}, "end": None, "status": "running"}  # fmt: skip
+    files.end("crashed", error="ValueError: x")
+    ended = run_json(files)
+    assert (ended["status"], ended["error"]) == ("crashed", "ValueError: x")
+    assert (seconds(ended["end"]) or 0) >= (seconds(ended["start"]) or 0) > 0
+
+
+def test_steps_and_events_lie_in_files_of_their_own(tmp_path: Path) -> None:
+    files = files_of(tmp_path)
+    files.metrics.append({"step": 1, "loss": 0.5})
+    files.events.append({"event": "checkpoint"})
+    files.end("finished")
+    names = sorted(path.name for path in files.rank.folder.iterdir() if path.is_file())
+    assert names[:3] == ["events.rank0.jsonl", "process.rank0.json", "run.json"]
+    assert [record["event"] for record in whole_lines(files.rank.folder / names[0])] == ["checkpoint", "end"]
+    assert names[3].startswith("training_metrics_20")
+    assert names[3].endswith(".jsonl")
+    assert ".rank" not in names[3]
+    assert [record["step"] for record in whole_lines(files.rank.folder / names[3])] == [1]
+
+
+def test_of_many_ranks_the_first_alone_writes_the_run(tmp_path: Path) -> None:
+    second = files_of(tmp_path, rank=1, world_size=2)
+    second.metrics.append({"step": 1})
+    assert not (second.rank.folder / "run.json").exists()
+    first = files_of(tmp_path, rank=0, world_size=2)
+    first.metrics.append({"step": 1})
+    assert first.rank.folder == second.rank.folder
+    second.end("crashed")
+    assert run_json(first)["status"] == "running"
+    first.end("finished")
+    assert run_json(first)["status"] == "finished"
+    training = {path.name.partition(".")[2] for path in first.rank.folder.glob("training_metrics_*")}
+    assert training == {"rank0.jsonl", "rank1.jsonl"}
+
+
+def test_the_end_lets_go_of_the_rank_and_comes_once(tmp_path: Path) -> None:
+    files = files_of(tmp_path)
+    process_file = files.rank.folder / "process.rank0.json"
+    assert runs.is_alive(process_file)
+    files.end("finished")
+    files.end("crashed")
+    assert not runs.is_alive(process_file)
+    assert run_json(files)["status"] == "finished"
+    assert len(whole_lines(files.rank.folder / "events.rank0.jsonl")) == 1
+
+
+def test_a_forked_worker_cannot_end_the_run(tmp_path: Path) -> None:
+    """Workers run what a trainer registered to run at its exit, too."""
+    files = files_of(tmp_path)
+    child = os.fork()
+    if child == 0:
+        try:
+            files.end("crashed")
+            files.metrics.append({"step": 99})
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert run_json(files)["status"] == "running"
+    assert not list(files.rank.folder.glob("*.jsonl"))
+    files.end("finished")
+    assert run_json(files)["status"] == "finished"
+
+
+def test_a_run_that_cannot_be_described_runs_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    endless: dict[str, Any] = {}
+    endless["self"] = endless
+    files = files_of(tmp_path, config=endless)
+    assert "run.json cannot be written" in caplog.text
+    assert files.metrics.append({"step": 1})
+    files.end("finished")
+    assert not runs.is_alive(files.rank.folder / "process.rank0.json")
+
+
+def test_readers_of_the_run_never_see_a_half_written_file(tmp_path: Path) -> None:
+    writer = python(REWRITES, tmp_path)
+    try:
+        assert line_of(writer) == "writing"
+        path = tmp_path / "run.json"
+        while not path.exists():
+            assert writer.poll() is None
+        seen = set()
+        for _ in range(3000):
+            content = runs.read_json(path)
+            assert content is not None
+            assert content["n"] == content["end"]
+            seen.add(content["n"])
+        assert len(seen) > 10
+        writer.send_signal(signal.SIGKILL)
+        writer.wait(timeout=10)
+        assert runs.read_json(path) is not None
+    finally:
+        end(writer)
+
+
+def test_a_draft_that_cannot_be_written_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.write_run(tmp_path, {"n": 1})
+
+    def full(path: Path, content: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(content[:3])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="space"):
+        runs.write_run(tmp_path, {"n": 2})
+    assert runs.read_json(tmp_path / "run.json") == {"n": 1}
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

@@ -1,0 +1,157 @@
+"""The event stream: every reader is told of every snapshot, and leaves no trace when they go."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.types import Message
+
+from tests.collector.support import wait_for
+from tests.collector.web.asking import LOCAL, ask, scope
+from trainvitals.agent.service import Agent
+from trainvitals.web import stream as module
+
+
+class Reader:
+    """Reads `wanted` events and then does as told: leaves, or takes no more."""
+
+    def __init__(self, app: Starlette, wanted: int, then: str = "leave") -> None:
+        self._app, self._wanted, self._then = app, wanted, then
+        self._left = asyncio.Event()
+        self.enough = asyncio.Event()
+        self.sent: list[bytes] = []
+        self.status = 0
+
+    async def read(self) -> None:
+        await self._app(scope("/api/v1/stream"), self._receive, self._send)
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(sent.removeprefix(b"data: ")) for sent in self.sent if sent.startswith(b"data: ")]
+
+    async def _receive(self) -> Message:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        elif message["body"]:
+            self.sent.append(message["body"])
+        if len(self.sent) >= self._wanted:
+            self.enough.set()
+            if self._then == "leave":
+                self._left.set()
+            else:
+                await self._left.wait()
+
+
+def run(work: Callable[[], Awaitable[None]], seconds: float = 20) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(work(), seconds)
+
+    asyncio.run(bounded())
+
+
+def test_events_come_as_long_as_somebody_reads(agent: Agent, app: Starlette) -> None:
+    async def work() -> None:
+        reader = Reader(app, 4)
+        await reader.read()
+        stamps = [event["timestamp"] for event in reader.events()]
+        assert (reader.status, len(stamps)) == (200, 4)
+        assert stamps == sorted(set(stamps))
+        assert reader.events()[0].keys() == ask_snapshot.keys()
+
+    ask_snapshot = ask(app, "/api/v1/snapshot").json()
+    run(work)
+    assert agent.listeners == []
+
+
+def test_several_readers_are_told_the_same(agent: Agent, app: Starlette) -> None:
+    async def work() -> None:
+        readers = [Reader(app, wanted) for wanted in (3, 5, 5)]
+        await asyncio.gather(*(reader.read() for reader in readers))
+        told = [{event["timestamp"] for event in reader.events()} for reader in readers]
+        assert len(set.intersection(*told)) >= 2
+
+    run(work)
+    assert agent.listeners == []
+
+
+def test_a_reader_that_takes_nothing_holds_up_nobody(agent: Agent, app: Starlette) -> None:
+    async def work() -> None:
+        slow, quick = Reader(app, 1, then="hold"), Reader(app, 6)
+        holding = asyncio.create_task(slow.read())
+        await slow.enough.wait()
+        await quick.read()
+        assert len(slow.sent) == 1
+        slow._left.set()
+        await holding
+
+    run(work)
+    assert agent.listeners == []
+
+
+def test_a_quiet_stream_is_kept_open(app: Starlette, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEEP_ALIVE_SECONDS", 0.02)
+
+    async def work() -> None:
+        reader = Reader(app, 4)
+        await reader.read()
+        assert b": still here\n\n" in reader.sent
+
+    run(work)
+
+
+def test_the_end_of_the_server_ends_every_stream(agent: Agent) -> None:
+    from trainvitals.web.app import make_app
+
+    app = make_app(agent)
+
+    async def work() -> None:
+        readers = [Reader(app, 1000) for _ in range(3)]
+        tasks = [asyncio.create_task(reader.read()) for reader in readers]
+        while not all(reader.sent for reader in readers):
+            await asyncio.sleep(0.01)
+        app.state.streams.end()
+        await asyncio.wait_for(asyncio.gather(*tasks), 5)
+
+    run(work)
+    assert agent.listeners == []
+
+
+def test_a_cancelled_stream_leaves_nothing_behind(agent: Agent, app: Starlette) -> None:
+    async def work() -> None:
+        reader = Reader(app, 1000)
+        task = asyncio.create_task(reader.read())
+        while not reader.sent:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(work)
+    wait_for(lambda: not agent.listeners)
+
+
+def test_a_long_query_does_not_keep_the_process(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a thread of a pool would, whose end the interpreter waits for."""
+    from trainvitals.agent import query
+
+    seen: list[bool] = []
+    monkeypatch.setattr(query, "history", lambda *_: seen.append(threading.current_thread().daemon) or {})
+    assert ask(app, "/api/v1/history", LOCAL).json() == {}
+    assert seen == [True]
+
+
+def test_a_query_that_fails_is_an_error_and_not_a_hang(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainvitals.agent import query
+
+    def fail(*_: object) -> None:
+        raise OSError("disk")
+
+    monkeypatch.setattr(query, "history", fail)
+    with pytest.raises(OSError, match="disk"):
+        ask(app, "/api/v1/history", LOCAL)
