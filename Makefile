@@ -40,8 +40,8 @@ format: .venv/.dev ## Format the code, and fix what can be fixed
 	@$(VENV)/ruff format
 
 .PHONY: bench
-bench: .venv/.bench ## Measure what monitoring costs, beside other tools (ARGS='...')
-	@$(VENV)/python -m bench $(ARGS)
+bench: .venv/.bench ## Measure what monitoring costs, beside other tools (QUICK=1: shorter)
+	@$(VENV)/python -m bench $(if $(filter-out 0,$(QUICK)),--quick) $(ARGS)
 
 .PHONY: docs
 docs: .venv/.runtime ## Write docs/metrics.md anew from the metric table

@@ -44,21 +44,30 @@ def measure(stage: Stage) -> Section:
         ways = {"ours": appender.append, FLOOR: _floor(folder, exits), OWN: _own(folder, exits)}
         _blocks(ways, range(5))
         alone = _blocks(ways, range(stage.few_or(10, 150)))
+        queued_before = _is_queued(appender)
         beside, size = _beside_checkpoint(stage, folder, ways)
-        notes = _notes(appender, size)
+        notes = _notes(appender, size, queued_before)
     return Section("Journal append", _rows(alone, "") + _rows(beside, f", beside a {size} MiB checkpoint"), notes)
 
 
-def _notes(appender: Appender, size: int) -> list[str]:
-    queued = getattr(appender, "_queue", None) is not None
+def _notes(appender: Appender, size: int, queued_before: bool) -> list[str]:
+    when = "before the checkpoint began" if queued_before else "beside the checkpoint"
     return [
         f"Each call is timed by itself, blocks of {BLOCK} take turns. Only ours puts a timestamp in the line, keeps "
         f"NaN, and looks after the file. The checkpoint is {size} MiB, written and synced to the same disk by another "
         "process; the calls are timed until it is done.",
         "Records of ours written and dropped: "
         f"{appender.counts.written:,} and {appender.counts.dropped}."
-        + (" A write took over 20 ms, so that they went through the queue from then on." if queued else ""),
+        + (
+            f" A write took over 20 ms {when}: from then on ours went through its queue."
+            if _is_queued(appender)
+            else ""
+        ),
     ]
+
+
+def _is_queued(appender: Appender) -> bool:
+    return getattr(appender, "_queue", None) is not None
 
 
 def _floor(folder: Path, exits: ExitStack) -> Append:

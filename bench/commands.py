@@ -1,8 +1,6 @@
 """One reading of everything as JSON, from start to end of the process."""
 
-import subprocess
 import sys
-import time
 
 from bench.rows import Row, Section, median
 from bench.stage import TOOLS, Stage
@@ -16,7 +14,7 @@ def measure(stage: Stage) -> Section:
     times: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(1 + stage.few_or(2, 12)):
         for name, command in commands.items():
-            taken = _wall(stage, command)
+            taken = stage.wall(*command)
             # The first turn fills the disk cache.
             times[name] += [taken] if turn else []
     mine, theirs = median(times["ours"]), median(times["gpustat"])
@@ -31,9 +29,3 @@ def measure(stage: Stage) -> Section:
         f"median of {len(times['ours'])} each",
     )
     return Section("One reading", [row])
-
-
-def _wall(stage: Stage, command: list[str]) -> float:
-    began = time.perf_counter()
-    subprocess.run(command, env=stage.env, check=True, stdout=subprocess.DEVNULL, timeout=60)
-    return time.perf_counter() - began

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 from bench.rows import Row, Section, median
 from bench.stage import Stage
@@ -33,7 +32,7 @@ def measure(stage: Stage) -> Section:
     turns = stage.few_or(2, 20)
     for turn in range(1 + turns):
         for name, statement in CASES.items():
-            taken = _wall(stage, statement)
+            taken = stage.wall(sys.executable, "-c", statement)
             times[name] += [taken] if turn else []
     cost = {name: max(0.0, median(taken) - median(times["nothing"])) for name, taken in times.items()}
     rows = [_row(name, cost, turns) for name in ("trainvitals", "what a run needs")]
@@ -55,12 +54,6 @@ def heavy_imports(stage: Stage) -> list[str]:
         [sys.executable, "-c", code, *HEAVY], env=stage.env, check=True, capture_output=True, text=True
     )
     return asked.stdout.split()
-
-
-def _wall(stage: Stage, statement: str) -> float:
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", statement], env=stage.env, check=True, timeout=60)
-    return time.perf_counter() - began
 
 
 def _row(name: str, cost: dict[str, float], turns: int) -> Row:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -123,6 +124,19 @@ class Stage:
         process = subprocess.Popen(command, env=self.env, stdin=subprocess.PIPE, stdout=log, stderr=log)
         self._exits.callback(_end, process)
         return process
+
+    def wall(self, *command: str) -> float:
+        """Seconds from start to end of a command. Waiting with a timeout would poll, in steps of up to 50 ms."""
+        began = time.perf_counter()
+        process = subprocess.Popen(command, env=self.env, stdout=subprocess.DEVNULL)
+        watchdog = threading.Timer(60.0, process.kill)
+        watchdog.start()
+        status = process.wait()
+        taken = time.perf_counter() - began
+        watchdog.cancel()
+        if status:
+            raise RuntimeError(f"{' '.join(command)} ended with {status}")
+        return taken
 
     def agent(self, name: str, interval: float = 1.0) -> Target:
         """`trainvitals serve` with a journal of its own."""

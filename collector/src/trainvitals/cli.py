@@ -1,6 +1,7 @@
 """The command line, and the only place where the parts are put together."""
 
 import argparse
+import gc
 import io
 import ipaddress
 import os
@@ -54,6 +55,7 @@ _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config"
                 "per_core", "runs_cap", "node_cap", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
+GREET_SECONDS = 3.0
 Settings = dict[str, Any]
 
 
@@ -178,16 +180,21 @@ def _address_words(listening: Any, guard: "WebConfig") -> dict[str, Any]:
 
 
 def _greet(agent: "Agent", words: dict[str, Any]) -> None:
-    """Once there is something to tell: after the first reading, or three seconds."""
+    """Once all that was found has told its name, or after three seconds."""
     from trainvitals.console import say, welcome
 
-    deadline = time.monotonic() + 3
-    while not agent.snapshot.readings and time.monotonic() < deadline:
+    deadline = time.monotonic() + GREET_SECONDS
+    while not _is_introduced(agent) and time.monotonic() < deadline:
         time.sleep(0.05)
-    # The names of GPUs come a moment after their first values.
-    time.sleep(0.1)
+    # What is there now stays: it need not be looked through again while a scraper waits.
+    gc.freeze()
     say(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,
                 **words))  # fmt: skip
+
+
+def _is_introduced(agent: "Agent") -> bool:
+    gpus = sum(state.devices for name, state in agent.sources.items() if name != "host")
+    return bool(agent.snapshot.readings) and len(list(agent.snapshot.of("gpu_info"))) >= gpus
 
 
 def _journal_words(agent: "Agent") -> str:

@@ -3,7 +3,7 @@
 render(snapshot, accept="")  ->  (b"# HELP gpu_power_draw_watts Power drawn…", "text/plain; …")
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import accumulate
 
@@ -39,7 +39,22 @@ def families(snapshot: Snapshot) -> list[Family]:
 def render(snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:
     """The text and its content type, in the format that the scraper asked for."""
     encode, content_type = choose_encoder(accept)
-    return encode(_Registry(families(snapshot))), content_type
+    text = b"".join(_text(family, encode, content_type) for family in families(snapshot))
+    return text + (_END if "openmetrics" in content_type else b""), content_type
+
+
+_END = b"# EOF\n"
+_texts: dict[tuple[str, str], tuple[list[Sample], bytes]] = {}
+
+
+def _text(family: Family, encode: Callable[["_Registry"], bytes], content_type: str) -> bytes:
+    """Most families of a healthy node stand still from scrape to scrape: their text is made once."""
+    known = _texts.get((content_type, family.name))
+    if known is not None and known[0] == family.samples:
+        return known[1]
+    text = encode(_Registry([family])).removesuffix(_END)
+    _texts[(content_type, family.name)] = (family.samples, text)
+    return text
 
 
 class _Registry:

@@ -202,7 +202,9 @@ def test_a_scenario_needs_simulated_gpus(capsys: pytest.CaptureFixture[str]) -> 
     assert "add --simulate 8" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("host", ["", "no.such.host.invalid", "203.0.113.1", "a b", "1.2.3.4.5", "x" * 300, "\u00fc" * 80])
+@pytest.mark.parametrize(
+    "host", ["", "no.such.host.invalid", "203.0.113.1", "a b", "1.2.3.4.5", "x" * 300, "\u00fc" * 80]
+)
 def test_a_host_that_is_not_this_one_is_named(host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--host", host]) == 2
     err = capsys.readouterr().err

@@ -63,7 +63,8 @@ def test_a_cycle_is_written_as_a_run_would(tmp_path: Path, monkeypatch: pytest.M
     assert steps == list(range(1, len(steps) + 1))
     assert any(math.isnan(record["loss"]) for record in records[0])
     starved = [record["data_wait_seconds"] / record["step_duration_seconds"] for record in records[0]]
-    assert min(starved) < 0.05 < 0.4 < max(starved)
+    assert min(starved) < 0.05
+    assert max(starved) > 0.4
     slow, quick = ([record["forward_seconds"] for record in records[rank]] for rank in (demo.SLOW_RANK, 0))
     assert max(slow) > 1.4 * max(quick)
     assert _records(folder / "events.rank0.jsonl")[-1]["status"] == "crashed"
@@ -116,7 +117,16 @@ def test_it_leaves_nothing_when_it_cannot_begin(tmp_path: Path, flags: tuple[str
     web.write_text("nonsense: 1\n")
     temp = tmp_path / "temp"
     temp.mkdir()
-    words = [sys.executable, "-m", "trainvitals.cli", "demo", "--port", "0", flags[0], flags[1].replace("WEB", str(web))]
+    words = [
+        sys.executable,
+        "-m",
+        "trainvitals.cli",
+        "demo",
+        "--port",
+        "0",
+        flags[0],
+        flags[1].replace("WEB", str(web)),
+    ]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False,
                             env={**os.environ, "TMPDIR": str(temp)})  # fmt: skip
     assert answer.returncode == 2

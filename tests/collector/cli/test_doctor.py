@@ -3,6 +3,7 @@
 import os
 import platform
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.fakenvml import Scenario, environment
 from trainvitals import cli, config, doctor, once
 from trainvitals.doctor import Check
 from trainvitals.errors import SourceAbsent, SourceError
+from trainvitals.sources import nvml
 
 
 def settings(folder: Path, **given: str) -> dict[str, Any]:
@@ -73,8 +75,6 @@ class Slow:
 
 
 def test_what_hangs_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
     monkeypatch.setattr(doctor, "TIMEOUT_SECONDS", 0.1)
     monkeypatch.setattr(once, "TIMEOUT_SECONDS", 0.1)
     forever = threading.Event()
@@ -99,6 +99,15 @@ def test_device_files_that_are_missing_or_closed(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "access", lambda path, _: path != control)
     check = found("device", doctor.checks(settings(tmp_path)))
     assert (check.mark, "the group that owns it" in check.text) == ("problem", True)
+
+
+def test_a_library_that_is_missing_where_a_gpu_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = nvml.nv.NVMLError(nvml.nv.NVML_ERROR_LIBRARY_NOT_FOUND)
+    monkeypatch.setattr(nvml, "has_hardware", lambda: True)
+    fake(monkeypatch, failing(nvml.explained(missing)))
+    check = found("GPUs", doctor.checks(settings(tmp_path)))
+    assert check.mark == "problem"
+    assert all(word in check.text for word in ("install the NVIDIA driver", "--gpus all", "WSL"))
 
 
 def test_hints_for_containers_and_wsl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

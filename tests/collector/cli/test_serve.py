@@ -1,19 +1,22 @@
 """`trainvitals serve` as a process: how it begins, what it says, how it ends."""
 
+import errno
 import json
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.collector.support import Served, command_line, run, serving, wait_for
+from trainvitals.errors import SettingError
 from trainvitals.journal.layout import gpu_folder, host_name
+from trainvitals.web import server
 
 ENDING_SECONDS = 2.0
 
@@ -142,11 +145,13 @@ def test_a_busy_port_is_named_with_its_flag(tmp_path: Path) -> None:
             assert answer.stderr.count("\n") == 1
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may listen on any port")
-def test_a_port_that_only_root_may_have_is_named(tmp_path: Path) -> None:
-    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
-        pytest.skip("everybody may listen on any port")
-    assert "need root" in run("serve", "--dir", str(tmp_path), "--port", "80").stderr
+def test_a_port_that_only_root_may_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(SettingError, match=r"--port: '80' cannot be used: ports below 1024 need root"):
+        server.bind("127.0.0.1", 80)
 
 
 def test_a_journal_that_cannot_be_written_is_said_and_served_without(tmp_path: Path) -> None:
@@ -162,16 +167,23 @@ def test_a_journal_that_cannot_be_written_is_said_and_served_without(tmp_path: P
         assert "cannot be written" in agent.process.stderr.read()
 
 
-@pytest.mark.parametrize("how", ["closed", "a pipe that nobody reads", "full"])
-def test_it_serves_without_standard_output(tmp_path: Path, how: str) -> None:
-    port = free_port()
-    words = command_line("serve", "--simulate", "1", "--dir", str(tmp_path), "--port", str(port))
+def closed() -> int:
     reading, writing = os.pipe()
     os.close(reading)
-    redirect = {"closed": ">&-", "a pipe that nobody reads": f">&{writing}", "full": ">/dev/full"}[how]
-    process = subprocess.Popen(["sh", "-c", f'exec "$@" {redirect}', "sh", *words], pass_fds=[writing],
+    return writing
+
+
+@pytest.mark.parametrize(
+    ("make_stdout", "redirect"),
+    [(lambda: os.open(os.devnull, os.O_WRONLY), ">&-"), (closed, ""), (lambda: os.open("/dev/full", os.O_WRONLY), "")],
+    ids=["closed", "a pipe that nobody reads", "a full disk"],
+)
+def test_it_serves_without_standard_output(tmp_path: Path, make_stdout: Callable[[], int], redirect: str) -> None:
+    port, stdout = free_port(), make_stdout()
+    words = command_line("serve", "--simulate", "1", "--dir", str(tmp_path), "--port", str(port))
+    process = subprocess.Popen(["sh", "-c", f'exec "$@" {redirect}', "sh", *words], stdout=stdout,
                                stderr=subprocess.PIPE, text=True)  # fmt: skip
-    os.close(writing)
+    os.close(stdout)
     agent = Served(process, f"http://127.0.0.1:{port}", tmp_path)
     try:
         wait_for(lambda: answers(agent))

@@ -30,8 +30,9 @@ def by_gpu(agent: Served, name: str) -> dict[str, float]:
 
 def test_the_values_of_eight_gpus(nvml_folder: Path, tmp_path: Path) -> None:
     lines = [f"gpu {gpu} temperature {40 + gpu}\ngpu {gpu} power_usage {100_000 * (gpu + 1)}\n"
-             f"gpu {gpu} memory_used {gpu * 2**30}\ngpu {gpu} memory_total {80 * 2**30}\n" for gpu in range(8)]  # fmt: skip
-    text = "gpus 8\n" + "".join(lines) + "gpu * utilization_gpu 97\ngpu 3 unsupported fan_speed\n"
+             f"gpu {gpu} memory_used {gpu * 2**30}\n" for gpu in range(8)]  # fmt: skip
+    whole = f"gpu * utilization_gpu 97\ngpu * memory_total {80 * 2**30}\ngpu 3 unsupported fan_speed\n"
+    text = "gpus 8\n" + "".join(lines) + whole
     with serving_gpus(nvml_folder, tmp_path, text) as (agent, _):
         wait_for(lambda: len(by_gpu(agent, "gpu_temperature_celsius")) == 8)
         assert by_gpu(agent, "gpu_temperature_celsius") == {str(gpu): 40.0 + gpu for gpu in range(8)}

@@ -11,13 +11,16 @@ from trainvitals.journal.record import decode
 # Forks one writer after the other, for a start of Python each would take most of the time. Each tells the
 # number of its last append that returned through memory that outlives it.
 WRITERS = """
-import mmap, os, random, signal, struct, sys, time
+import mmap, os, random, signal, sys, time
 from pathlib import Path
+from trainvitals.journal import append
 from trainvitals.journal.append import Appender
 
+append.SLOW_WRITE_SECONDS = 60  # a busy machine makes any write slow, and the queue loses what it holds
 folder, max_bytes, rounds, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 name, suffix = ("training_metrics", ".jsonl") if max_bytes else ("events.jsonl", "")
-returned = mmap.mmap(-1, 8)
+# One store of eight bytes, which a kill cannot come in the middle of: struct clears them first.
+returned = memoryview(mmap.mmap(-1, 8)).cast("q")
 chance = random.Random(seed)
 
 def write(round):
@@ -25,18 +28,18 @@ def write(round):
     while True:
         long = number % 97 == 0
         if appender.append({"round": round, "n": number, "text": "x" * (150_000 if long else number % 50)}):
-            struct.pack_into("<q", returned, 0, number)
+            returned[0] = number
         number += 1
 
 for round in range(rounds):
-    struct.pack_into("<q", returned, 0, -1)
+    returned[0] = -1
     writer = os.fork()
     if not writer:
         write(round)
     time.sleep(chance.random() * 0.012)
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
-    print(struct.unpack("<q", returned)[0], flush=True)
+    print(returned[0], flush=True)
 """
 ROUNDS = 100
 

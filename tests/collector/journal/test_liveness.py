@@ -144,6 +144,15 @@ def test_reading_ones_own_file_does_not_drop_the_lock(tmp_path: Path, path: Path
     assert runs.holder(path) == process.pid
 
 
+def test_a_worker_knows_that_its_parent_holds_the_run_and_not_itself(tmp_path: Path, path: Path) -> None:
+    rank = runs.claim(tmp_path, "train", environ={})
+    worker = os.fork()
+    if worker == 0:
+        os._exit(0 if runs.holder(path) == os.getppid() and not rank.is_mine else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == 0
+    assert rank.is_mine
+
+
 def test_asking_takes_no_lock(tmp_path: Path, path: Path) -> None:
     rank = runs.claim(tmp_path, "train", environ={})
     rank.release()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.collector.journal.helpers import end, line_of, python, whole_lines
+from tests.collector.support import wait_for
 from trainvitals.journal import runs
 from trainvitals.journal.record import seconds
 from trainvitals.journal.run_files import RunFiles
@@ -121,13 +122,17 @@ def test_readers_of_the_run_never_see_a_half_written_file(tmp_path: Path) -> Non
         path = tmp_path / "run.json"
         while not path.exists():
             assert writer.poll() is None
-        seen = set()
-        for _ in range(3000):
-            content = runs.read_json(path)
-            assert content is not None
-            assert content["n"] == content["end"]
-            seen.add(content["n"])
-        assert len(seen) > 10
+        seen: set[int] = set()
+
+        def many_read_whole() -> bool:
+            for _ in range(100):
+                content = runs.read_json(path)
+                assert content is not None
+                assert content["n"] == content["end"]
+                seen.add(content["n"])
+            return len(seen) > 200
+
+        wait_for(many_read_whole, seconds=30, pause=0)
         writer.send_signal(signal.SIGKILL)
         writer.wait(timeout=10)
         assert runs.read_json(path) is not None

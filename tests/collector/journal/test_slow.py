@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -143,17 +144,22 @@ def test_closing_gives_up_where_the_storage_does_not_answer(hang: Hang, monkeypa
     assert not hang.blocks
 
 
+class Yielding(bytes):
+    """A line that gives way to the other threads in the middle of being counted."""
+
+    def __len__(self) -> int:
+        time.sleep(0.0001)
+        return super().__len__()
+
+
 def test_threads_that_put_at_once_leave_the_count_right(hang: Hang) -> None:
     queue = slow.Queue(hang)
-    threads = [threading.Thread(target=lambda: [queue.put(b"1234\n") for _ in range(1000)]) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert queue._bytes == 8 * 1000 * 5
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(lambda _: all(queue.put(Yielding(b"1234\n")) for _ in range(50)), range(8)))
+    assert queue._bytes == 8 * 50 * 5
     hang.go.set()
     wait_for(lambda: queue._bytes == 0)
-    assert sum(map(len, hang.blocks)) == 8 * 1000 * 5
+    assert sum(map(len, hang.blocks)) == 8 * 50 * 5
 
 
 def test_a_process_that_can_start_no_thread_keeps_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +204,6 @@ def test_on_slow_storage_records_go_through_the_queue_in_order(
 def test_one_slow_write_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(append, "SLOW_WRITE_SECONDS", 10.0)
     appender = rotating(tmp_path)
     assert appender.append({"n": 0})
     assert appender._queue is None

@@ -12,6 +12,7 @@ from trainvitals.web.app import STATIC, make_app
 from trainvitals.web.config import WebConfig
 
 PAGES = ("/", "/api/v1/snapshot", "/api/v1/history", "/api/v1/stream", "/static/page.js", "/nothing")
+THERE = ("/", "/metrics", "/healthz", "/api/v1/snapshot", "/api/v1/history", "/api/v1/stream", "/static/page.js")
 MACHINES = ("/metrics", "/healthz")
 OTHER_METHODS = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "ANY")
 
@@ -74,19 +75,17 @@ def test_the_page_itself_may_ask(app: Starlette, host: str) -> None:
 
 
 @pytest.mark.parametrize("method", OTHER_METHODS)
-@pytest.mark.parametrize("path", ("/", "/metrics", "/healthz", "/api/v1/snapshot", "/api/v1/history", "/api/v1/stream",
-                                  "/static/page.js"))  # fmt: skip
+@pytest.mark.parametrize("path", THERE)
 def test_nothing_but_reading_is_possible(app: Starlette, path: str, method: str) -> None:
     assert status(app, path, LOCAL, method) == 405
 
 
-@pytest.mark.parametrize("path", ("/", "/metrics", "/healthz", "/api/v1/snapshot", "/api/v1/history", "/api/v1/stream",
-                                  "/static/page.js"))  # fmt: skip
+@pytest.mark.parametrize("path", THERE)
 def test_head_is_answered_at_once(app: Starlette, path: str) -> None:
     assert status(app, path, LOCAL, "HEAD") == 200
 
 
-@pytest.mark.parametrize("path", ("/", "/metrics", "/healthz", "/nothing", "/api/v1/history?gpu=x"))
+@pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/nothing", "/api/v1/history?gpu=x"])
 def test_every_answer_bears_the_headers_that_keep_a_page_to_itself(app: Starlette, path: str) -> None:
     headers = ask(app, path).headers
     assert "default-src 'none'" in headers["content-security-policy"]

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ NOON = 1_753_876_800.0
 
 
 @pytest.fixture
-def past(tmp_path: Path) -> Iterator[Agent]:
+def past(tmp_path: Path) -> Agent:
     """An agent whose journal holds ten seconds of a day long gone; its files look new to a reader."""
     folder = layout.gpu_folder(tmp_path, layout.host_name())
     folder.mkdir(parents=True)
@@ -31,7 +30,7 @@ def past(tmp_path: Path) -> Iterator[Agent]:
               **({"clock_hertz_sm": 1e9 + second} if second != 5 else {})}
              for second in range(10) for gpu in (0, 1)]  # fmt: skip
     (folder / "gpu_metrics_20250730_120000.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    yield Agent([SimulatedSource(1)], tmp_path)
+    return Agent([SimulatedSource(1)], tmp_path)
 
 
 @pytest.mark.parametrize("field", HISTORY_FIELDS)

@@ -62,7 +62,8 @@ def test_who_knows_the_password_is_admitted_and_nobody_else(guarded: Starlette, 
         basic("prometheus", "a\0b"),
         basic("prometheus", "x" * 5000),
         *({**LOCAL, "authorization": text} for text in
-          ("", "Basic", "Basic ", "Basic !!!", "Basic eA", "Basic /w==", "Basic cHJvbWV0aGV1cw==", "\u00e9", "Basic \u00e9")),
+          ("", "Basic", "Basic ", "Basic !!!", "Basic eA", "Basic /w==", "Basic cHJvbWV0aGV1cw==",
+           "\u00e9", "Basic \u00e9")),
     ],
 )  # fmt: skip
 def test_everything_else_is_refused(guarded: Starlette, headers: dict[str, str]) -> None:
@@ -88,9 +89,7 @@ def test_bcrypt_is_asked_once_for_the_right_password_and_each_time_for_a_wrong_o
     assert len(asked) == 3
 
 
-def test_an_unknown_user_takes_as_long_as_a_wrong_password(
-    config: WebConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_user_takes_as_long_as_a_wrong_password(config: WebConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(bcrypt, "checkpw", lambda *given: asked.append(given))
     assert not config.admits(basic("nobody", "x")["authorization"])
@@ -104,7 +103,9 @@ def test_what_is_kept_of_a_password_is_not_the_password(config: WebConfig) -> No
     assert not any(header.encode() in good for good in config._good)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "{}", "basic_auth_users:\n", "http_server_config: {http2: true}\n"])
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "{}", "basic_auth_users:\n", "http_server_config: {http2: true}\n"]
+)
 def test_a_file_without_demands_demands_nothing(tmp_path: Path, text: str) -> None:
     config = load(written(tmp_path, text))
     assert (config.users, config.tls, config.headers) == ({}, None, {})

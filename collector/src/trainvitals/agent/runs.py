@@ -23,7 +23,6 @@ SCAN_UNWATCHED_SECONDS = 1.0
 LOOK_SECONDS = 0.5
 KEEP_ENDED_SECONDS = 600.0
 PROCESS_TREE_SECONDS = 10.0
-QUIET_WAKE_SECONDS = 0.25
 LISTENED_WAKE_SECONDS = 0.02
 ENDINGS = ("finished", "crashed", "preempted")
 
@@ -51,7 +50,7 @@ class Runs:
         self._watch: Watch | None = None if polling else open_watch()
         self._followed: dict[str, _Followed] = {}
         self._over: dict[str, int] = {}
-        self._stop = threading.Event()
+        self._stop, self._wanted, self._caught_up = threading.Event(), threading.Event(), threading.Event()
         self._folder = root / "runs"
         self._next_scan = self._next_look = self._next_trees = 0.0
         self._contents: dict[Path, tuple[int, Record | None]] = {}
@@ -63,6 +62,13 @@ class Runs:
 
     def stop(self) -> None:
         self._stop.set()
+        self._wanted.set()
+
+    def catch_up(self, timeout: float) -> None:
+        """Has what is new read first; a disk that hangs is not waited for."""
+        self._caught_up.clear()
+        self._wanted.set()
+        self._caught_up.wait(timeout)
 
     def readings(self) -> list[Reading]:
         now = self._clock.now()
@@ -95,14 +101,25 @@ class Runs:
 
     def _run(self) -> None:
         while not self._stop.is_set():
+            wanted = self._wanted.is_set()
+            self._wanted.clear()
             try:
                 self.update()
             except Exception:
                 log.exception("following the runs failed; it goes on")
-            pause = LISTENED_WAKE_SECONDS if self.listeners else QUIET_WAKE_SECONDS
-            time.sleep(pause)
-            if self._watch and not self._stop.is_set():
-                self._watch.wait(max(0.0, self._next_look - self._clock.monotonic()))
+            if wanted:
+                self._caught_up.set()
+            self._rest()
+
+    def _rest(self) -> None:
+        """With a listener until something is written; without one until somebody wants to know."""
+        left = max(0.0, self._next_look - self._clock.monotonic())
+        if not self.listeners:
+            self._wanted.wait(left)
+            return
+        time.sleep(LISTENED_WAKE_SECONDS)
+        if self._watch and not self._stop.is_set():
+            self._watch.wait(left)
 
     def _shown(self, now: float) -> list[_Followed]:
         return [run for run in list(self._followed.values())

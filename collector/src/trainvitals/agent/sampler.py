@@ -9,33 +9,18 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
+from trainvitals.agent.worker import Found, Result, Worker
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.errors import DeviceLost, SourceAbsent, SourceError
 from trainvitals.model import Event, Labels, Reading, Tier, Value
-from trainvitals.sources import PERIODS, Device, EventSource, Source
+from trainvitals.sources import EventSource, Source
 
 DISCOVER_SECONDS = 10.0
 EVENT_WAIT_SECONDS = 1.0
 FIRST_DISCOVERY_SECONDS = 2.0
-_TIERS: tuple[Tier, ...] = ("rare", "slow", "fast")
 
 log = logging.getLogger("trainvitals.sampler")
-
-
-class Result(NamedTuple):
-    worker: "Worker"
-    tier: Tier
-    readings: Sequence[Reading]
-    error: Exception | None
-    seconds: float
-
-
-class Found(NamedTuple):
-    source: str
-    devices: Sequence[Device]
-    error: Exception | None
 
 
 @dataclass(slots=True)
@@ -61,70 +46,6 @@ class Sample:
     late_total: int = 0
 
 
-class Worker:
-    """Reads one device whenever it is woken, the tiers that are due, the fast one first."""
-
-    def __init__(self, source: str, device: Device, inbox: "SimpleQueue[Result | Found]", clock: Clock) -> None:
-        self.source, self.device = source, device
-        self.kept: dict[Tier, tuple[float, Sequence[Reading]]] = {}
-        self.error: Exception | None = None
-        self.seconds = 0.0
-        self._inbox, self._clock = inbox, clock
-        self._orders: SimpleQueue[bool] = SimpleQueue()
-        self._busy = False
-        self._due: dict[Tier, float] = dict.fromkeys(PERIODS, float("-inf"))
-        threading.Thread(target=self._run, name=f"read-{device.key}"[:15], daemon=True).start()
-
-    def wake(self) -> bool:
-        """False when it still has not come back from the last read."""
-        if self._busy:
-            return False
-        self._busy = True
-        self._orders.put(True)
-        return True
-
-    def stop(self) -> None:
-        self._orders.put(False)
-
-    def keep(self, result: Result) -> None:
-        self.error = result.error
-        if result.error is None:
-            self.kept[result.tier] = (self._clock.monotonic(), result.readings)
-        elif isinstance(result.error, SourceError):
-            self.kept.clear()
-        if result.tier == "fast":
-            self.seconds = result.seconds
-
-    def live(self, interval: float) -> list[Reading]:
-        """What it last said, tier by tier; nothing once its fast reading is too old."""
-        now = self._clock.monotonic()
-        fast = self.kept.get("fast")
-        if fast is None or now - fast[0] > max(5 * interval, 5.0):
-            return []
-        readings: list[Reading] = []
-        for tier in _TIERS:
-            taken, of_tier = self.kept.get(tier, (0.0, ()))
-            if of_tier and now - taken <= 3 * max(PERIODS[tier], interval) + 5.0:
-                readings.extend(of_tier)
-        return readings
-
-    def _run(self) -> None:
-        while self._orders.get():
-            for tier, period in PERIODS.items():
-                began = self._clock.monotonic()
-                if began >= self._due[tier]:
-                    self._due[tier] = began + period - 0.05
-                    self._inbox.put(self._read(tier, began))
-            self._busy = False
-
-    def _read(self, tier: Tier, began: float) -> Result:
-        try:
-            readings, error = self.device.read(tier), None
-        except Exception as problem:
-            readings, error = (), problem
-        return Result(self, tier, readings, error, self._clock.monotonic() - began)
-
-
 class Sampler:
     def __init__(self, sources: Sequence[Source], interval: float, publish: Callable[[Sample], None],
                  on_event: Callable[[Event], None], clock: Clock = SYSTEM) -> None:  # fmt: skip
@@ -136,6 +57,7 @@ class Sampler:
         self._pokes = {source.name: threading.Event() for source in sources}
         self._stop = threading.Event()
         self._samples = self._late = 0
+        self._ticked = False
         self._said: set[str] = set()
         self.last_tick = clock.monotonic()
 
@@ -159,7 +81,10 @@ class Sampler:
         return self._clock.monotonic() - self.last_tick > max(10.0, 3 * self._interval)
 
     def tick(self) -> Sample:
-        """One round: wake who is free, take what comes in time, and say what is known."""
+        """One round: wake who is free, take what comes in time, and say what is known. The first one
+        waits for every tier, so that devices have their names from the start."""
+        last: Tier = "fast" if self._ticked else "rare"
+        self._ticked = True
         self.last_tick = began = self._clock.monotonic()
         awaited = {id(worker) for worker in self._all_workers() if worker.wake()}
         fresh: list[Reading] = []
@@ -170,7 +95,7 @@ class Sampler:
             except Empty:
                 break
             self._take(result, fresh)
-            if isinstance(result, Result) and result.tier == "fast":
+            if isinstance(result, Result) and result.tier == last:
                 awaited.discard(id(result.worker))
         self._take_waiting(fresh)
         return self._sample(fresh)

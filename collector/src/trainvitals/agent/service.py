@@ -23,6 +23,7 @@ from trainvitals.model import EMPTY, Event, Reading, Snapshot
 from trainvitals.sources import Source
 
 HOUSEKEEPING_SECONDS = 300.0
+CATCH_UP_SECONDS = 0.05
 HISTORY_SECONDS = 30 * 86400.0
 
 log = logging.getLogger("trainvitals.agent")
@@ -55,6 +56,8 @@ class Agent:
     def start(self) -> None:
         if self._keeps_log:
             self._take_folder()
+        with suppress(OSError):
+            layout.make_shared(self.root / "runs")
         self.runs.start()
         self._sampler.start()
         if self._keeps_house:
@@ -102,6 +105,7 @@ class Agent:
         self.history.add(gpus)
         if self._keeps_log:
             self._node_log.write(sample.fresh, sample.readings)
+        self.runs.catch_up(CATCH_UP_SECONDS)
         readings = [*sample.readings, self._node(len(gpus), sample), *self.runs.readings(), *self._own(sample)]
         self.snapshot = Snapshot(sample.timestamp, tuple(readings))
         for listener in self.listeners:

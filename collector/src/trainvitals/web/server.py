@@ -22,7 +22,7 @@ class Server(uvicorn.Server):
         # uvicorn wants file names for TLS; the context that was made from the web config is put in its place.
         settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none",
                                   proxy_headers=False, server_header=False, date_header=False,
-                                  timeout_graceful_shutdown=1)  # fmt: skip
+                                  timeout_keep_alive=75, timeout_graceful_shutdown=1)  # fmt: skip
         settings.load()
         settings.ssl = config.tls
         super().__init__(settings)

@@ -1,0 +1,56 @@
+"""Where the journal lies: the same answer for trainer and agent, and an error that names the fix."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainvitals.errors import SettingError
+from trainvitals.journal import layout
+
+NOWHERE = Path("/nowhere/at/all")
+
+
+def test_the_setting_comes_first(tmp_path: Path) -> None:
+    assert layout.find_root({"TRAINVITALS_DIR": "/data/journal"}, shared=tmp_path) == Path("/data/journal")
+    with pytest.raises(SettingError, match="TRAINVITALS_DIR: 'here' cannot be used: give an absolute path"):
+        layout.find_root({"TRAINVITALS_DIR": "here"}, shared=tmp_path)
+
+
+def test_the_shared_folder_comes_next_where_it_can_be_written(tmp_path: Path) -> None:
+    assert layout.find_root({"XDG_STATE_HOME": "/state"}, shared=tmp_path) == tmp_path
+    assert layout.find_root({"XDG_STATE_HOME": "/state"}, shared=NOWHERE) == Path("/state/trainvitals")
+
+
+def test_the_home_folder_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    for environ in ({}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}):
+        assert layout.find_root(environ, shared=NOWHERE) == Path("/home/me/.local/state/trainvitals")
+    assert layout.find_root({"TRAINVITALS_DIR": "~/journal"}, shared=NOWHERE) == Path("/home/me/journal")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number nobody has a name for."""
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(SettingError, match=r"TRAINVITALS_DIR: .* give an absolute path"):
+        layout.find_root({}, shared=NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [("training_metrics_20250730_123456.jsonl", 0), ("training_metrics_20250730_123456.rank12.jsonl", 12),
+     ("training_metrics_20250730_123456.jsonl.bak", None), ("training_metrics_x.jsonl", None),
+     ("events.rank0.jsonl", None)],
+)  # fmt: skip
+def test_a_training_file_tells_its_rank(name: str, rank: int | None) -> None:
+    assert layout.training_rank(name) == rank
+    assert layout.training_rank(layout.stamped("training_metrics", layout.training_suffix(3, 8), 0)) == 3
+
+
+def test_this_host_has_a_bare_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "gpu-7.cluster.example")
+    monkeypatch.delenv("TRAINVITALS_HOSTNAME", raising=False)
+    assert layout.host_name() == "gpu-7"
+    monkeypatch.setenv("TRAINVITALS_HOSTNAME", "../evil")
+    assert "/" not in layout.host_name()
+    assert not layout.host_name().startswith(".")
