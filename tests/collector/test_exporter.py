@@ -39,15 +39,21 @@ def gpu(number: int, **values: Value) -> list[Reading]:
 
 def node(gpus: int, expected: int) -> list[Reading]:
     return [*HOST, Reading("host", (), {"gpu_count": float(gpus), "gpu_expected_count": float(expected)}, NOW),
-            Reading("source", (("source", "nvml"),), {"source_up": 1.0, "source_errors_total": 0.0}, NOW)]  # fmt: skip
+            Reading("source", (("source", "nvml"),), {"up": 1.0, "errors_total": 0.0}, NOW)]  # fmt: skip
 
 
 def runs() -> list[Reading]:
-    good, bad = RunState("gemma-qlora", status="running"), RunState('evil" {\\}\n<script>', status="killed")
+    good = RunState("gemma-qlora", status="running")
+    bad = RunState('evil" {\\}\n<script>', status="killed")
     good.info = {"name": "gemma-qlora", "framework": "plain", "world_size": 2, "planned_steps": 20000}
+    step = {
+        "timestamp": "2025-07-30T12:34:56.000Z",
+        "mine": 0.5,
+        "step_duration_seconds": 0.31,
+        "data_wait_seconds": 0.1,
+    }
     for rank in (0, 1):
-        good.rank(rank).take([{"timestamp": "2025-07-30T12:34:56.000Z", "step": step, "loss": 2.0 / step, "mine": 0.5,
-                               "step_duration_seconds": 0.31, "data_wait_seconds": 0.1} for step in (1, 2)])  # fmt: skip
+        good.rank(rank).take([{**step, "step": number, "loss": 2.0 / number} for number in (1, 2)])
     bad.rank(0).take([{"timestamp": "2025-07-30T12:34:56.000Z", "step": 1, "loss": math.nan}])
     return [*good.readings(NOW), *bad.readings(NOW)]
 
@@ -108,6 +114,11 @@ def test_families_are_fresh_each_time_and_in_the_tables_order() -> None:
     assert [id(family) for family in first] != [id(family) for family in second]
     places = [list(BY_NAME).index(family.name + ("_total" if family.type == "counter" else "")) for family in first]
     assert places == sorted(places)
+
+
+def test_the_cases_hold_nothing_that_the_table_does_not() -> None:
+    for reading in (reading for case in CASES.values() for reading in case):
+        assert set(reading.values) <= set(SERIES[reading.scope]), reading
 
 
 def test_every_row_of_the_catalogue_can_be_exported() -> None:

@@ -3,11 +3,14 @@
 import math
 from typing import Any
 
+import orjson
 import pytest
 
+from trainvitals import exporter
 from trainvitals.agent.run_state import MAX_CUSTOM_NAMES, RankState, RunState
 from trainvitals.catalog import SERIES
-from trainvitals.model import Histogram, Reading
+from trainvitals.model import Histogram, Reading, Snapshot
+from trainvitals.web import views
 
 NOW = 1753878896.0
 
@@ -118,3 +121,14 @@ def test_everything_told_is_in_the_catalogue() -> None:
     run.rank(0).take([record(1, loss=math.nan, memory_reserved_mb=5.0, mine=1.0, data_wait_seconds=1.0)])
     for reading in run.readings(NOW):
         assert set(reading.values) <= set(SERIES[reading.scope]), reading
+
+
+def test_hostile_names_and_numbers_can_still_be_exported() -> None:
+    run = RunState("r")
+    run.info = {"name": "\ud800" + "x" * 10_000, "framework": None, "world_size": [1], "planned_steps": 10**400}
+    run.rank(0).take([record(10**400, loss=-(10**400), step_duration_seconds=math.nan, forward_seconds=10**400,
+                             **{"\udcff": 1.0, "long" * 1000: math.nan})])  # fmt: skip
+    text, _ = exporter.render(Snapshot(NOW, tuple(run.readings(NOW))))
+    assert b"training_loss" in text
+    assert max(map(len, text.splitlines())) < 1000
+    orjson.dumps(views.runs_view(Snapshot(NOW, tuple(run.readings(NOW)))))

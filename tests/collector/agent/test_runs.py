@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -282,3 +283,25 @@ def test_many_runs_and_ranks_at_once(tmp_path: Path) -> None:
     runs.update()
     ranks: list[Reading] = [reading for reading in runs.readings() if reading.scope == "rank"]
     assert len(ranks) == 320
+
+
+def test_a_folder_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    os.makedirs(os.fsencode(tmp_path / "runs") + b"/bad-\xff")
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    assert runs.readings() == []
+
+
+def test_a_run_that_breaks_its_reader_leaves_the_others(tmp_path: Path, trainers: list[Trainer]) -> None:
+    trainers += [Trainer(tmp_path, "bad"), Trainer(tmp_path, "good")]
+    runs = Runs(tmp_path, "here")
+    runs._scan()
+
+    def fail(records: list[Record]) -> None:
+        raise ZeroDivisionError
+
+    runs._followed["bad"].state.ranks[0] = SimpleNamespace(take=fail, readings=lambda *_: [], custom=dict)  # type: ignore[assignment]
+    for trainer in trainers:
+        trainer.say("step")
+    runs.update()
+    assert values(runs, "rank", "0")["steps_total"] == 1.0

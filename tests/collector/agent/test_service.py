@@ -14,6 +14,7 @@ import pytest
 from tests.collector.agent.fakes import FakeEventSource, FakeGpu, FakeSource
 from tests.collector.support import wait_for
 from trainvitals.agent.service import Agent
+from trainvitals.catalog import SERIES
 from trainvitals.clock import Clock
 from trainvitals.errors import DeviceLost, JournalError
 from trainvitals.journal import layout
@@ -66,7 +67,7 @@ def test_a_second_agent_on_the_same_journal_is_turned_away(tmp_path: Path) -> No
 
 def test_a_gpu_that_went_is_missed_and_makes_the_agent_unhealthy(tmp_path: Path) -> None:
     gpu = FakeGpu(1)
-    with running(tmp_path, FakeSource([FakeGpu(0), gpu])) as agent:
+    with running(tmp_path, FakeSource([FakeGpu(0), gpu]), HostSource()) as agent:
         wait_for(lambda: node_value(agent, "gpu_count") == 2)
         assert agent.health() == []
         gpu.error = DeviceLost("nvml", "gone")
@@ -177,3 +178,18 @@ def test_listeners_get_every_snapshot(tmp_path: Path) -> None:
         agent.listeners.append(lambda snapshot: seen.append(snapshot.timestamp))
         wait_for(lambda: len(seen) > 3)
     assert seen == sorted(seen)
+
+
+def test_sources_tell_whether_they_are_up(tmp_path: Path) -> None:
+    with running(tmp_path) as agent:
+        source = next(agent.snapshot.of("source"))
+        assert source.labels == (("source", "nvml"),)
+        assert source.values.keys() == set(SERIES["source"])
+
+
+def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+    with running(tmp_path, SimulatedSource(8), interval=0.02):
+        pass
+    before = {path: path.stat().st_size for path in tmp_path.rglob("*.jsonl")}
+    time.sleep(0.2)
+    assert {path: path.stat().st_size for path in tmp_path.rglob("*.jsonl")} == before

@@ -10,12 +10,36 @@ from trainvitals.journal.record import Record, seconds
 from trainvitals.model import Histogram, Labels, Reading, Value
 
 MAX_CUSTOM_NAMES = 50
+MAX_LABEL = 200
 _GAUGES = ("loss", "epoch", "learning_rate", "gradient_norm", "memory_allocated_mb", "throughput_samples_per_sec",
            "tokens_per_second", "step")  # fmt: skip
 _PHASE_FIELDS = tuple((f"{phase}_seconds", phase) for phase in PHASES)
 _NOT_CUSTOM = {*_GAUGES, "timestamp", "memory_reserved_mb", "step_duration_seconds", *(n for n, _ in _PHASE_FIELDS)}
 _MIB = 2**20
 _INFINITE = (math.inf, -math.inf)
+
+
+def as_label(value: object) -> str:
+    """Text that can stand in a label: a name may come from anybody's file."""
+    text = "" if value is None else str(value)
+    return text[:MAX_LABEL].encode("utf-8", "replace").decode()
+
+
+def as_number(value: object) -> float | None:
+    """None for what is no number; an integer past the largest float is infinite."""
+    if type(value) is float:
+        return value
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_duration(value: object) -> float | None:
+    seconds = as_number(value)
+    return seconds if seconds is not None and 0 <= seconds < math.inf else None
 
 
 @dataclass(slots=True)
@@ -45,13 +69,13 @@ class RankState:
         for name, value in record.items():
             if type(value) is float and (value != value or value in _INFINITE):
                 self.nonfinite[name] = self.nonfinite.get(name, 0) + 1
-        duration = record.get("step_duration_seconds")
-        if type(duration) is float and 0 <= duration < math.inf:
+        duration = as_duration(record.get("step_duration_seconds"))
+        if duration is not None:
             self.buckets[bisect_left(STEP_BUCKETS, duration)] += 1
             self.step_seconds += duration
         for name, phase in _PHASE_FIELDS:
-            if name in record and isinstance(record[name], (int, float)):
-                self.phases[phase] = self.phases.get(phase, 0.0) + record[name]
+            if name in record and (spent := as_duration(record[name])) is not None:
+                self.phases[phase] = self.phases.get(phase, 0.0) + spent
         self.last.update(record)
         if not self.first_stamp:
             self.first_stamp = str(record.get("timestamp", ""))
@@ -63,24 +87,24 @@ class RankState:
         labels = (*labels, ("rank", str(self.rank)))
         yield Reading("rank", labels, self._values(), now)
         for name, count in self.nonfinite.items():
-            yield Reading("nonfinite", (*labels, ("field", name)), {"nonfinite_total": float(count)}, now)
+            yield Reading("nonfinite", (*labels, ("field", as_label(name))), {"nonfinite_total": float(count)}, now)
 
     def custom(self) -> dict[str, float]:
         """The values under names of the user's own."""
         return {
-            name: float(value)
+            as_label(name): number
             for name, value in self.last.items()
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in _NOT_CUSTOM
+            if name not in _NOT_CUSTOM and (number := as_number(value)) is not None
         }
 
     def _values(self) -> dict[str, Value]:
         last = self.last
         values: dict[str, Value] = {"steps_total": float(self.steps)}
         for name in _GAUGES:
-            if isinstance(last.get(name), (int, float)):
-                values[name] = float(last[name])
-        if isinstance(last.get("memory_reserved_mb"), (int, float)):
-            values["memory_reserved_bytes"] = float(last["memory_reserved_mb"]) * _MIB
+            if (number := as_number(last.get(name))) is not None:
+                values[name] = number
+        if (reserved := as_number(last.get("memory_reserved_mb"))) is not None:
+            values["memory_reserved_bytes"] = reserved * _MIB
         if (seen := self.last_seen()) is not None and self.steps:
             values["last_step_timestamp_seconds"] = seen
         if any(self.buckets):
@@ -143,12 +167,12 @@ class RunState:
             values["start_timestamp_seconds"] = started
         if self.checkpoint is not None:
             values["last_checkpoint_timestamp_seconds"] = self.checkpoint
-        planned = self.info.get("planned_steps")
-        if isinstance(planned, (int, float)):
-            values["planned_steps"] = float(planned)
+        planned = as_number(self.info.get("planned_steps"))
+        if planned is not None:
+            values["planned_steps"] = planned
         return values
 
     def _info_labels(self) -> Labels:
         world = self.info.get("world_size") or len(self.ranks)
-        return (("name", str(self.info.get("name") or self.run)),
-                ("framework", str(self.info.get("framework") or "")), ("world_size", str(world)))  # fmt: skip
+        return (("name", as_label(self.info.get("name") or self.run)),
+                ("framework", as_label(self.info.get("framework"))), ("world_size", as_label(world)))  # fmt: skip

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainvitals.agent import run_folder
 from trainvitals.agent.run_state import RunState
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.journal import layout, runs
@@ -24,6 +25,7 @@ LOOK_SECONDS = 0.5
 KEEP_ENDED_SECONDS = 600.0
 PROCESS_TREE_SECONDS = 10.0
 LISTENED_WAKE_SECONDS = 0.02
+STOP_SECONDS = 0.5
 ENDINGS = ("finished", "crashed", "preempted")
 
 log = logging.getLogger("trainvitals.runs")
@@ -39,7 +41,7 @@ class _Followed:
     files: dict[Path, int] = field(default_factory=dict)
     ended_ranks: set[int] = field(default_factory=set)
     killed_ranks: set[int] = field(default_factory=set)
-    touched: float = 0.0
+    failed: bool = False
 
 
 class Runs:
@@ -51,6 +53,7 @@ class Runs:
         self._followed: dict[str, _Followed] = {}
         self._over: dict[str, int] = {}
         self._stop, self._wanted, self._caught_up = threading.Event(), threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
         self._folder = root / "runs"
         self._next_scan = self._next_look = self._next_trees = 0.0
         self._contents: dict[Path, tuple[int, Record | None]] = {}
@@ -58,11 +61,14 @@ class Runs:
         self.listeners: list[Callable[[str, int, list[Record]], None]] = []
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name="trainvitals-runs", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="trainvitals-runs", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
         self._wanted.set()
+        if self._thread is not None:
+            self._thread.join(STOP_SECONDS)
 
     def catch_up(self, timeout: float) -> None:
         """Has what is new read first; a disk that hangs is not waited for."""
@@ -89,7 +95,7 @@ class Runs:
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             for run in list(self._followed.values()):
-                self._look(run)
+                self._guarded(run, self._look, run)
         self._read(None if lost else changed)
         if now >= self._next_trees:
             self._next_trees = now + PROCESS_TREE_SECONDS
@@ -98,6 +104,15 @@ class Runs:
     def _is_watched(self) -> bool:
         """Whether a new run's folder is told of at once; not before the folder for runs is there."""
         return self._watch is not None and self._watch.add(self._folder)
+
+    def _guarded(self, run: _Followed, action: Callable[..., None], *arguments: object) -> None:
+        """A run whose files hold what nobody foresaw is no reason to lose sight of the others."""
+        try:
+            action(*arguments)
+        except Exception:
+            if not run.failed:
+                log.exception("run %s cannot be followed as it is", run.state.run, extra={"run": run.state.run})
+            run.failed = True
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -127,7 +142,7 @@ class Runs:
 
     def _scan(self) -> None:
         try:
-            names = [entry for entry in self._folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+            names = [entry for entry in self._folder.iterdir() if run_folder.is_run(entry)]
         except OSError:
             return
         for run in names:
@@ -149,7 +164,7 @@ class Runs:
             self._followed[folder.name] = followed
             if self._watch:
                 self._watch.add(folder)
-            self._look(followed)
+            self._guarded(followed, self._look, followed)
         if followed.state.ended and self._clock.now() - followed.state.ended >= KEEP_ENDED_SECONDS:
             self._over[folder.name] = changed
             self._forget(folder.name)
@@ -158,12 +173,12 @@ class Runs:
         """Which ranks there are, which of their files are ours to read, and how the run stands."""
         run.state.info = self._content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info
         processes = {path: self._content(path, runs.read_process) for path in runs.process_files(run.folder)}
-        ours = self._ours({path: process for path, process in processes.items() if process})
+        ours = run_folder.own_ranks(processes, self._boot)
         alive = {rank for rank, path in ours.items() if runs.is_alive(path)}
         self._judge(run, ours, alive, known=bool(processes))
         if self._recent(run):
             self._follow_files(run, None if not processes else set(ours))
-            self._join_gpus(run, processes)
+            run.state.gpus = {rank: run_folder.gpus_of(processes[path] or {}) for rank, path in ours.items()}
 
     def _content(self, path: Path, read: Callable[[Path], Record | None]) -> Record | None:
         """A small file's record, read again only when it changed."""
@@ -177,18 +192,11 @@ class Runs:
             self._contents[path] = (changed, content)
         return content
 
-    def _ours(self, processes: dict[Path, Record]) -> dict[int, Path]:
-        """Ranks on this kernel; all of them where rank 0 is, which reads for the whole run."""
-        by_rank = {int(match[1]): path for path in processes if (match := layout.PROCESS_FILE.match(path.name))}
-        leads = 0 in by_rank and processes[by_rank[0]].get("boot_id") == self._boot
-        return {rank: path for rank, path in by_rank.items()
-                if leads or processes[path].get("boot_id") == self._boot}  # fmt: skip
-
     def _judge(self, run: _Followed, ours: dict[int, Path], alive: set[int], known: bool) -> None:
         state = run.state
         told = str(state.info.get("status", ""))
         if not known:
-            state.ended = _last_change(run.folder)
+            state.ended = run_folder.last_change(run.folder)
         elif alive:
             state.status, state.ended = "running", None
         elif ours:
@@ -200,26 +208,19 @@ class Runs:
     def _set_end(self, run: _Followed) -> None:
         if run.state.ended is None:
             stamp = seconds(run.state.info.get("end")) if run.state.status in ENDINGS else None
-            run.state.ended = stamp or _last_change(run.folder)
+            run.state.ended = stamp or run_folder.last_change(run.folder)
 
     def _report_killed(self, run: _Followed, dead: set[int], ended: bool) -> None:
         """One line in this host's file of the run for each rank that went without an end."""
+        if dead - run.killed_ranks:
+            run.killed_ranks |= run_folder.reported_killed(run.folder, self._host)
         for rank in sorted(dead - run.killed_ranks):
             self._read_events(run, rank)
-            if ended or rank in run.ended_ranks or self._is_reported(run, rank):
+            if ended or rank in run.ended_ranks:
                 continue
             log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
             run.reports.append({"event": "status", "status": "killed", "rank": rank})
             run.killed_ranks.add(rank)
-
-    def _is_reported(self, run: _Followed, rank: int) -> bool:
-        reports = run.folder / "agent" / f"{self._host}.jsonl"
-        reader = Tail()
-        reader.follow(reports)
-        lines = reader.read(reports)
-        if any(line.get("status") == "killed" and line.get("rank") == rank for line in lines):
-            run.killed_ranks.add(rank)
-        return rank in run.killed_ranks
 
     def _recent(self, run: _Followed) -> bool:
         ended = run.state.ended
@@ -235,18 +236,11 @@ class Runs:
                     run.files[path] = number
                     self.tail.follow(path)
 
-    def _join_gpus(self, run: _Followed, processes: dict[Path, Record | None]) -> None:
-        for process in processes.values():
-            uuids = (process or {}).get("gpus")
-            if process and isinstance(uuids, list):
-                joined = [(str(gpu.get("gpu", "")), str(gpu.get("uuid", ""))) for gpu in uuids if isinstance(gpu, dict)]
-                run.state.gpus[int(process.get("rank", 0))] = joined
-
     def _read(self, changed: set[Path] | None) -> None:
         for run in self._followed.values():
             for path in sorted(run.files.keys() if changed is None else changed & run.files.keys()):
                 if changed is not None or self.tail.has_news(path):
-                    self._read_file(run, path)
+                    self._guarded(run, self._read_file, run, path)
 
     def _read_file(self, run: _Followed, path: Path) -> None:
         rank = run.files[path]
@@ -287,9 +281,3 @@ class Runs:
         for path in run.files:
             self.tail.forget(path)
         self._contents = {path: kept for path, kept in self._contents.items() if run.folder not in path.parents}
-
-
-def _last_change(folder: Path) -> float:
-    with suppress(OSError):
-        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-    return time.time()

@@ -18,6 +18,7 @@ from trainvitals.sources import EventSource, Source
 
 DISCOVER_SECONDS = 10.0
 EVENT_WAIT_SECONDS = 1.0
+STOP_SECONDS = 1.0
 FIRST_DISCOVERY_SECONDS = 2.0
 
 log = logging.getLogger("trainvitals.sampler")
@@ -58,6 +59,7 @@ class Sampler:
         self._stop = threading.Event()
         self._samples = self._late = 0
         self._ticked = False
+        self._ticking: threading.Thread | None = None
         self._said: set[str] = set()
         self.last_tick = clock.monotonic()
 
@@ -66,16 +68,19 @@ class Sampler:
             self._thread(self._discover, source)
             if isinstance(source, EventSource):
                 self._thread(self._listen, source)
-        self._thread(self._run)
+        self._ticking = self._thread(self._run)
 
     def stop(self) -> None:
+        """After this nothing more is published; the tick under way is waited for."""
         self._stop.set()
         for source in self._sources:
             self._pokes[source.name].set()
             source.close()
         for workers in self._workers.values():
-            for worker in workers.values():
+            for worker in list(workers.values()):
                 worker.stop()
+        if self._ticking is not None:
+            self._ticking.join(STOP_SECONDS)
 
     def is_stuck(self) -> bool:
         return self._clock.monotonic() - self.last_tick > max(10.0, 3 * self._interval)
@@ -210,8 +215,10 @@ class Sampler:
     def _all_workers(self) -> list[Worker]:
         return [worker for workers in self._workers.values() for worker in workers.values()]
 
-    def _thread(self, target: Callable[..., None], *arguments: object) -> None:
-        threading.Thread(target=target, args=arguments, name="trainvitals", daemon=True).start()
+    def _thread(self, target: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=target, args=arguments, name="trainvitals", daemon=True)
+        thread.start()
+        return thread
 
 
 def merged(readings: Sequence[Reading]) -> list[Reading]:

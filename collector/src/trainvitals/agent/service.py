@@ -77,9 +77,9 @@ class Agent:
         problems = []
         if self._sampler.is_stuck():
             problems.append("the sampler is stuck: no tick has ended for a while")
-        host = next(self.snapshot.of("host"), None)
-        count, expected = (host.number("gpu_count"), host.number("gpu_expected_count")) if host else (None, None)
-        if count is not None and expected is not None and count < expected:
+        node = next((reading.values for reading in self.snapshot.of("host") if "gpu_count" in reading.values), {})
+        count, expected = node.get("gpu_count", 0.0), node.get("gpu_expected_count", 0.0)
+        if count < expected:  # type: ignore[operator]
             problems.append(f"{count:.0f} of {expected:.0f} GPUs answer")
         return problems
 
@@ -100,6 +100,8 @@ class Agent:
                                "--dir") from error  # fmt: skip
 
     def _publish(self, sample: Sample) -> None:
+        if self._stop.is_set():
+            return
         self.sources = sample.sources
         gpus = [Reading(r.scope, r.labels, gpu_values(r), r.timestamp) for r in sample.readings if r.scope == "gpu"]
         self.history.add(gpus)
@@ -166,7 +168,7 @@ class Agent:
 
 
 def _source_reading(name: str, state: SourceState, now: float) -> Reading:
-    values = {"source_errors_total": float(state.errors)}
+    values = {"errors_total": float(state.errors)}
     if state.up is not None:
-        values |= {"source_up": float(state.up), "source_read_seconds": state.read_seconds}
+        values |= {"up": float(state.up), "read_seconds": state.read_seconds}
     return Reading("source", (("source", name),), values, now)
