@@ -63,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    parsed = _parse(arguments)
+    try:
+        parsed = _parse(arguments)
+    except BrokenPipeError:
+        return _finish(0)
     command: Callable[[Settings, dict[str, Any]], int] = parsed.pop("command")
     try:
         return _finish(command(config.load(parsed), parsed))
