@@ -34,7 +34,7 @@ def measure(stage: Stage) -> Section:
 NOTES = [
     "All processes run in the same minute, after a warm-up of 10 s; readings move once a second. Processor time is "
     "user and system time from /proc/PID/stat. The stand-in polls while it waits for events, which only the "
-    "agent asks for: some 0.05 s of its minute. PSS shares out the pages that "
+    "agent asks for: five times a second. PSS shares out the pages that "
     "processes have in common; two of them are agents here.",
     "Fields per GPU are the values told apart by name and label, without those of a single NVLink link; the causes of "
     "throttling, as 0/1, count as one field.",

@@ -1,7 +1,7 @@
 /* Event sets, and the scenario's Xids delivered to them, each once in a process. */
 #include "fakenvml.h"
 
-enum { SETS_MAX = 64, XID_CRITICAL_ERROR = 8, WAIT_SLICE_MS = 50 };
+enum { SETS_MAX = 64, XID_CRITICAL_ERROR = 8, WAIT_SLICE_MS = 200 };
 
 struct set { int is_used; uint64_t gpus, types; };
 struct event_v1 { device handle; uint64_t type, data; };

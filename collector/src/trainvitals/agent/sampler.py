@@ -17,7 +17,7 @@ from trainvitals.model import Event, Labels, Reading, Tier, Value
 from trainvitals.sources import EventSource, Source
 
 DISCOVER_SECONDS = 10.0
-EVENT_WAIT_SECONDS = 1.0
+EVENT_WAIT_SECONDS = 2.0
 STOP_SECONDS = 1.0
 FIRST_DISCOVERY_SECONDS = 2.0
 
