@@ -150,3 +150,30 @@ def test_unknown_is_absent_and_fields_outside_the_table_are_left_out() -> None:
 def test_a_scrape_compresses_well() -> None:
     text, _ = exporter.render(snapshot("two-runs"))
     assert len(gzip.compress(text, 1)) < len(text) / 3
+
+
+ODD = ["9.9.9", "1.0.0.0", "x", "", "1.", "\u0661.0.0", "-1", "1e400", *(f"1.0.{number}" for number in range(1, 400))]
+
+
+def test_odd_accept_headers_neither_raise_nor_are_remembered() -> None:
+    exporter.render(snapshot("healthy"))
+    exporter.render(snapshot("healthy"), OPENMETRICS)
+    before = len(exporter._texts)
+    kinds = ("application/openmetrics-text; version=", "text/plain;version=", "*/*;q=")
+    odd = [kind + version + ";escaping=x" for kind in kinds for version in ODD]
+    assert len(odd) > 1000
+    assert {exporter.render(snapshot("healthy"), accept)[1] for accept in odd} == {
+        exporter.render(snapshot("healthy"))[1]
+    }
+    assert len(exporter._texts) == before
+
+
+@pytest.mark.parametrize(
+    "accept",
+    ["application/openmetrics-text", "APPLICATION/OpenMetrics-Text;Version=1.0.0;charset=utf-8",
+     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+     "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"],
+)  # fmt: skip
+def test_who_takes_openmetrics_gets_it(accept: str) -> None:
+    assert exporter.render(snapshot("healthy"), accept) == exporter.render(snapshot("healthy"), OPENMETRICS)
+    assert exporter.render(snapshot("healthy"), accept)[1].startswith("application/openmetrics-text; version=1.0.0")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainvitals import __version__, config
+from trainvitals.config import EXAMPLES
 from trainvitals.errors import SettingError, TrainVitalsError
 
 if TYPE_CHECKING:
@@ -22,41 +23,13 @@ if TYPE_CHECKING:
     from trainvitals.sources import Source
     from trainvitals.web.config import WebConfig
 
-EXAMPLES = {
-    "": """
-  trainvitals serve                          watch this machine on http://127.0.0.1:8080
-  trainvitals serve --simulate 8 --scenario throttled
-  trainvitals demo                           eight simulated GPUs and a run that meets trouble
-  trainvitals monitor --gpus 0,1 --interval 0.5 --log-dir /tmp/gpu
-  trainvitals once --json | jq '.gpus[].temperature_celsius'
-  trainvitals doctor                         what was found here, what not, and what mends it""",
-    "serve": """
-  trainvitals serve                          this machine, on http://127.0.0.1:8080
-  trainvitals serve --port 9000 --interval 0.5 --dir /data/trainvitals
-  trainvitals serve --simulate 8 --scenario throttled
-  trainvitals serve --host 0.0.0.0 --web-config web.yml --allowed-hosts gpu1.example
-                                             other machines too, with a password""",
-    "demo": """
-  trainvitals demo                           on http://127.0.0.1:8080, gone without a trace at Ctrl-C
-  trainvitals demo --port 9000""",
-    "monitor": """
-  trainvitals monitor                        all GPUs, a line a second
-  trainvitals monitor --gpu 0 --interval 0.1
-  trainvitals monitor --gpus 0,1 --summary-interval 300 --no-console --log-dir /tmp/gpu
-  trainvitals monitor --prometheus-port 9090 --log-format json""",
-    "once": """
-  trainvitals once                           utilisation and memory of each GPU
-  trainvitals once --json | jq '.gpus[] | {gpu, temperature_celsius, power_draw_watts}'""",
-    "doctor": """
-  trainvitals doctor                         exit status 0: all well, 1: something is to be mended
-  trainvitals doctor --dir /data/trainvitals --port 9000""",
-}
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
                 "per_core", "runs_cap", "node_cap", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
 GREET_SECONDS = 3.0
 Settings = dict[str, Any]
+Tell = Callable[[str], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,8 +76,13 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def _end_on_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+
+
 def serve(settings: Settings, _: dict[str, Any]) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
+    _end_on_signals()
     return _serve(settings, _sources(settings))
 
 
@@ -113,11 +91,11 @@ def demo(settings: Settings, _: dict[str, Any]) -> int:
     from trainvitals.sources.host import HostSource
     from trainvitals.sources.simulated import SimulatedSource
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    _end_on_signals()
     listening = _bind(settings)
-    with simulated.trainer() as folder:
+    with simulated.trainer(settings["seed"]) as folder:
         gpus = SimulatedSource(simulated.RANKS, simulated.scenario_at, settings["seed"])
-        return _serve(settings, [gpus, HostSource(settings["per_core"])], folder, listening, demo=True)
+        return _serve(settings, [gpus, HostSource(settings["per_core"])], folder, listening, simulated.announce)
 
 
 def once(settings: Settings, flags: dict[str, Any]) -> int:
@@ -132,9 +110,9 @@ def once(settings: Settings, flags: dict[str, Any]) -> int:
 
         sys.stdout.buffer.write(orjson.dumps(snapshot_view(snapshot, states), option=orjson.OPT_APPEND_NEWLINE))
         return 0
-    lines = [console.tick_line(snapshot)] if any(snapshot.of("gpu")) else []
+    lines = console.gpu_lines(snapshot)
     lines += console.problem_words(states) or ([] if lines else ["the driver knows of no GPU"])
-    print("\n".join([*lines, f"host: {console.host_words(snapshot)}"]))
+    print("\n".join([*lines, console.host_line(snapshot)]))
     return 0
 
 
@@ -154,24 +132,28 @@ def monitor(settings: Settings, flags: dict[str, Any]) -> int:
 
 
 def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = None, listening: Any = None,
-           demo: bool = False) -> int:  # fmt: skip
-    from trainvitals.console import say, set_up_logging
+           announce: Callable[[Tell], None] | None = None) -> int:  # fmt: skip
+    from trainvitals.console import set_up_logging, teller
     from trainvitals.web import config as web_config
     from trainvitals.web.app import make_app
     from trainvitals.web.server import serve as serve_app
 
-    set_up_logging(settings["log_format"], uuid.uuid4().hex[:12])
+    process_id = uuid.uuid4().hex[:12]
+    set_up_logging(settings["log_format"], process_id)
+    tell = teller(settings["log_format"], process_id)
     guard = web_config.load(settings["web_config"])
     agent = _agent(settings, sources, root=root)
     agent.start()
     try:
         listening = listening or _bind(settings)
-        words = _address_words(listening, guard) | {"demo": demo}
-        threading.Thread(target=_greet, args=(agent, words), daemon=True).start()
+        words = _address_words(listening, guard) | {"demo": announce is not None}
+        threading.Thread(target=_greet, args=(agent, tell, words), daemon=True).start()
+        if announce:
+            threading.Thread(target=announce, args=(tell,), daemon=True).start()
         serve_app(make_app(agent, guard, settings["allowed_hosts"]), listening, guard)
     finally:
         agent.stop()
-    say("Ended.")
+    tell("Ended.")
     return 0
 
 
@@ -182,17 +164,17 @@ def _address_words(listening: Any, guard: "WebConfig") -> dict[str, Any]:
     return {"address": f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}", "is_open": is_open}
 
 
-def _greet(agent: "Agent", words: dict[str, Any]) -> None:
+def _greet(agent: "Agent", tell: Tell, words: dict[str, Any]) -> None:
     """Once all that was found has told its name, or after three seconds."""
-    from trainvitals.console import say, welcome
+    from trainvitals.console import welcome
 
     deadline = time.monotonic() + GREET_SECONDS
     while not _is_introduced(agent) and time.monotonic() < deadline:
         time.sleep(0.05)
     # What is there now stays: it need not be looked through again while a scraper waits.
     gc.freeze()
-    say(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,
-                **words))  # fmt: skip
+    tell(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,
+                 **words))  # fmt: skip
 
 
 def _is_introduced(agent: "Agent") -> bool:
@@ -258,14 +240,19 @@ class _Parser(argparse.ArgumentParser):
                          formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}: see `{self.prog} --help`\n")
+        from trainvitals.console import typed
+
+        help_words = f"{typed()}{self.prog.removeprefix('trainvitals')} --help"
+        self.exit(2, f"{self.prog}: {message}: see `{help_words}`\n")
 
 
 def _parse(arguments: Sequence[str] | None) -> dict[str, Any]:
     parsed, unknown = _parser().parse_known_args(arguments)
     if unknown:
         # The command's own help lists its flags, the one of all commands does not.
-        name = f"trainvitals {parsed.command.__name__}"
+        from trainvitals.console import typed
+
+        name = f"{typed()} {parsed.command.__name__}"
         raise SystemExit(_complain(f"{unknown[0]} is no flag of `{name}`: see `{name} --help`"))
     return vars(parsed)
 
@@ -275,7 +262,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"trainvitals {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", *_SIMULATION_FLAGS, *_AGENT_FLAGS)
-    _command(commands, "demo", demo, "the same with simulated GPUs and a simulated run", "seed", *_AGENT_FLAGS[1:])
+    _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",
                         "interval", "prometheus_port", "summary_interval", "log_dir", "log_format", "dir",
                         *_SIMULATION_FLAGS)  # fmt: skip
@@ -287,7 +274,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: Any, name: str, run: Callable[..., int], text: str, *flags: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text.capitalize() + ".")
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(command=run)
     parser.add_argument("--env-file", metavar="FILE", help="file of TRAINVITALS_…=value lines")
     config.add_flags(parser, *flags)

@@ -4,6 +4,7 @@ The file holds `TRAINVITALS_INTERVAL=1` lines, as the stack's .env does; `--env-
 """
 
 import argparse
+import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, TrainVitalsError
 
+PREFIX = "TRAINVITALS_"
 SCENARIOS = ("healthy", "hot", "throttled", "ecc", "xid79", "lost", "idle", "hang", "starved")
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"([0-9.]+)([kmgt]?)(?:i?b)?")
@@ -74,6 +76,14 @@ def folder(value: str) -> Path:
     return path
 
 
+def folder_from_here(value: str) -> Path:
+    """name a folder, from here or by an absolute path"""
+    path = Path(value).expanduser().absolute()
+    if not value or "\0" in value or (path.exists() and not path.is_dir()):
+        raise ValueError
+    return path
+
+
 def readable_file(value: str) -> Path:
     """name a file that can be read"""
     path = Path(value).expanduser()
@@ -113,13 +123,21 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        return "TRAINVITALS_" + self.name.upper()
+        return PREFIX + self.name.upper()
 
     def read(self, key: str, value: str) -> Any:
-        try:
-            return self.check(value)
-        except (ValueError, KeyError, OverflowError, RuntimeError) as error:
-            raise SettingError(key, value, self.check.__doc__ or "") from error
+        return _checked(self.check, key, value)
+
+    def read_flag(self, value: str) -> Any:
+        """Who types a folder means it from where they are."""
+        return _checked(folder_from_here if self.check is folder else self.check, self.flag, value)
+
+
+def _checked(check: Callable[[str], Any], key: str, value: str) -> Any:
+    try:
+        return check(value)
+    except (ValueError, KeyError, OverflowError, RuntimeError, OSError) as error:
+        raise SettingError(key, value, check.__doc__ or "") from error
 
 
 SETTINGS: dict[str, Setting] = {
@@ -148,6 +166,40 @@ SETTINGS: dict[str, Setting] = {
     )
 }
 FLAGS_ONLY = frozenset({"gpu", "gpus"})
+# What other parts read: the trainer's side, the journal and the stack.
+_KNOWN = {setting.variable for setting in SETTINGS.values()} | {
+    PREFIX + name for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY")
+}
+
+EXAMPLES = {
+    "": """
+  trainvitals serve                          watch this machine on http://127.0.0.1:8080
+  trainvitals serve --simulate 8 --scenario throttled
+  trainvitals demo                           eight simulated GPUs and a run that meets trouble
+  trainvitals monitor --gpus 0,1 --interval 0.5 --log-dir /tmp/gpu
+  trainvitals once --json | jq '.gpus[].temperature_celsius'
+  trainvitals doctor                         what was found here, what not, and what mends it""",
+    "serve": """
+  trainvitals serve                          this machine, on http://127.0.0.1:8080
+  trainvitals serve --port 9000 --interval 0.5 --dir /data/trainvitals
+  trainvitals serve --simulate 8 --scenario throttled
+  trainvitals serve --host 0.0.0.0 --web-config web.yml --allowed-hosts gpu1.example
+                                             other machines too, with a password""",
+    "demo": """
+  trainvitals demo                           on http://127.0.0.1:8080, gone without a trace at Ctrl-C
+  trainvitals demo --port 9000""",
+    "monitor": """
+  trainvitals monitor                        all GPUs, a line a second
+  trainvitals monitor --gpu 0 --interval 0.1
+  trainvitals monitor --gpus 0,1 --summary-interval 300 --no-console --log-dir /tmp/gpu
+  trainvitals monitor --prometheus-port 9090 --log-format json""",
+    "once": """
+  trainvitals once                           utilisation and memory of each GPU
+  trainvitals once --json | jq '.gpus[] | {gpu, temperature_celsius, power_draw_watts}'""",
+    "doctor": """
+  trainvitals doctor                         exit status 0: all well, 1: something is to be mended
+  trainvitals doctor --dir /data/trainvitals --port 9000""",
+}
 
 
 def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
@@ -163,7 +215,17 @@ def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
 def load(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Every setting's value; SettingError names the flag, variable or line that cannot be used."""
     file, lines = _env_file(flags, environ)
+    _refuse_unknown("", environ)
+    _refuse_unknown(f"{file}: ", lines)
     return {name: _value(setting, flags, environ, file, lines) for name, setting in SETTINGS.items()}
+
+
+def _refuse_unknown(where: str, names: Mapping[str, str]) -> None:
+    """A name that is written wrong would else go unnoticed, and its value unused."""
+    for name in names:
+        if name.startswith(PREFIX) and name not in _KNOWN:
+            nearest = difflib.get_close_matches(name, sorted(_KNOWN), n=1, cutoff=0.0)[0]
+            raise TrainVitalsError(f"{where}{name} is no setting: the nearest one is {nearest}")
 
 
 def _env_file(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -194,7 +256,7 @@ def _value(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[s
            file: str, lines: Mapping[str, str]) -> Any:  # fmt: skip
     given = flags.get(setting.name)
     if given is not None:
-        return setting.read(setting.flag, given)
+        return setting.read_flag(given)
     if setting.name not in FLAGS_ONLY:
         for prefix, where in (("", environ), (f"{file}: ", lines)):
             if where.get(setting.variable):

@@ -2,8 +2,13 @@
 
 import logging
 import os
+import shlex
+import shutil
+import signal
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -44,9 +49,9 @@ def _json(line: dict[str, Any]) -> str:
     return orjson.dumps(plain).decode()
 
 
-def json_line(text: str, when: float, process_id: str) -> str:
+def json_line(text: str, when: float, process_id: str, logger: str) -> str:
     """What is told on standard output, in the shape of a log line."""
-    return _json({"timestamp": timestamp_at(when), "level": "info", "logger": "trainvitals.monitor",
+    return _json({"timestamp": timestamp_at(when), "level": "info", "logger": f"trainvitals.{logger}",
                   "message": text, "correlation_id": process_id})  # fmt: skip
 
 
@@ -58,6 +63,38 @@ def say(text: str) -> bool:
         leave_stdout()
         return False
     return True
+
+
+def teller(form: str, process_id: str) -> Callable[[str], None]:
+    """Prints words as they are, or as a JSON log line for each line that is not blank."""
+
+    def tell(text: str) -> None:
+        lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+        say("\n".join(json_line(line, time.time(), process_id, "serve") for line in lines) if form == "json" else text)
+
+    return tell
+
+
+def on_end(handler: Callable[..., Any]) -> None:
+    """Ctrl-C, an end that was asked for, and a terminal that is closed."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
+def typed() -> str:
+    """This program as it can be typed: its name, or where the script lies that runs."""
+    script = Path(sys.argv[0])
+    if script.name == "cli.py":
+        return f"{_from_here(Path(sys.executable))} -m trainvitals.cli"
+    if script.name != "trainvitals" or shutil.which("trainvitals"):
+        return "trainvitals"
+    return _from_here(script)
+
+
+def _from_here(path: Path) -> str:
+    near = os.path.relpath(path.absolute())
+    near = near if os.sep in near else os.path.join(os.curdir, near)
+    return shlex.quote(min(near, str(path.absolute()), key=len))
 
 
 def leave_stdout() -> None:
@@ -124,7 +161,7 @@ def _share(value: float | None) -> str:
 
 
 NOT_HERE = ("This is the agent alone. It keeps no long-term metrics and pages nobody: for that let a Prometheus\n"
-            "scrape the address above. `trainvitals doctor` says what else could be found, and why not.")  # fmt: skip
+            "scrape the address above. `{} doctor` says what else could be found, and why not.")  # fmt: skip
 
 
 def welcome(*, node: str, address: str, journal: str, snapshot: Snapshot, sources: dict[str, SourceState],
@@ -137,7 +174,7 @@ def welcome(*, node: str, address: str, journal: str, snapshot: Snapshot, source
         rows += [("note", "everyone who reaches this address can read it: --web-config asks for a password")]
     what = "shows a simulated node and run" if demo else f"watches this machine ({node})"
     told = "\n".join(f"  {name:<9}{text}" for name, text in rows)
-    return f"TrainVitals {trainvitals.__version__} {what}.\n\n{told}\n\n{NOT_HERE}\nCtrl-C ends it."
+    return f"TrainVitals {trainvitals.__version__} {what}.\n\n{told}\n\n{NOT_HERE.format(typed())}\nCtrl-C ends it."
 
 
 def gpu_words(snapshot: Snapshot, sources: dict[str, SourceState]) -> list[str]:
@@ -161,14 +198,45 @@ def problem_words(sources: dict[str, SourceState]) -> list[str]:
 def _problem_words(name: str, state: SourceState) -> str:
     if state.up is not None:
         return state.problem
-    return f"{state.problem.removeprefix(f'{name}: ')}; `trainvitals demo` shows simulated ones"
+    return f"{state.problem.removeprefix(f'{name}: ')}; `{typed()} demo` shows simulated ones"
 
 
-def host_words(snapshot: Snapshot) -> str:
+def gpu_lines(snapshot: Snapshot) -> list[str]:
+    """`GPU0  NVIDIA H100: 96% busy, 78% memory, 61 °C, 612 W`; an unknown value is a dash."""
+    names = {info.label("uuid"): info.label("name") for info in snapshot.of("gpu_info")}
+    return [_gpu_line(gpu, names.get(gpu.label("uuid")) or "-") for gpu in in_order(snapshot)]
+
+
+def _gpu_line(gpu: Reading, name: str) -> str:
+    busy, memory = _whole(gpu.number("utilization_percent"), "%"), _whole(memory_percent(gpu), "%")
+    heat, power = _whole(gpu.number("temperature_celsius"), " °C"), _whole(gpu.number("power_draw_watts"), " W")
+    return f"GPU{gpu.label('gpu')}  {name}: {busy} busy, {memory} memory, {heat}, {power}"
+
+
+def host_line(snapshot: Snapshot) -> str:
+    """`host  64 processors: 3% busy, 41% of 503.5 GiB memory`."""
+    values = _host_values(snapshot)
+    used, total = values.get("memory_used_bytes"), values.get("memory_total_bytes")
+    share = None if used is None or not total else 100 * used / total
+    size = "-" if total is None else f"{total / 2**30:.1f}"
+    busy = _whole(values.get("cpu_usage_percent"), "%")
+    return f"host  {values['cpu_count']:.0f} processors: {busy} busy, {_whole(share, '%')} of {size} GiB memory"
+
+
+def _whole(value: float | None, unit: str) -> str:
+    return "-" if value is None else f"{value:.0f}{unit}"
+
+
+def _host_values(snapshot: Snapshot) -> dict[str, float]:
     # The first tick does not bring it yet.
     values = {"cpu_count": float(os.cpu_count() or 1)}
     for reading in snapshot.of("host"):
         values |= {name: value for name, value in reading.values.items() if isinstance(value, (int, float))}
+    return values
+
+
+def host_words(snapshot: Snapshot) -> str:
+    values = _host_values(snapshot)
     processors = f"{values['cpu_count']:.0f} processors"
     total = values.get("memory_total_bytes")
     return processors if total is None else f"{processors}, {total / 2**30:.1f} GiB memory"

@@ -1,10 +1,11 @@
 """A simulated distributed run beside simulated GPUs, going through what a real one may.
 
 The trainer is a process of its own and writes a journal as any run would: `python -m trainvitals.demo DIR START
-PARENT`. Agent and trainer follow the same course by the time that passed since the start. The trainer ends
+PARENT SEED`. Agent and trainer follow the same course by the time that passed since the start. The trainer ends
 with its parent, however that ends, and leaves nothing behind.
 """
 
+import itertools
 import math
 import os
 import random
@@ -14,18 +15,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from trainvitals.journal import runs
 from trainvitals.journal.run_files import RunFiles
+from trainvitals.sources.simulated import SimulatedSource
 
 RANKS = 8
 SLOW_RANK = 6
 STEP_SECONDS = 0.25
 PLANNED_STEPS = 20_000
+CHECKPOINT_STEPS = 100
+CHECKPOINT_SECONDS = 0.6
 
 
 class Phase(NamedTuple):
@@ -34,17 +38,18 @@ class Phase(NamedTuple):
     name: str
     seconds: float
     scenario: str
+    told: str
     data_wait: float = 0.005
     slowdown: float = 1.0
 
 
 PHASES = (
-    Phase("healthy", 45, "healthy"),
-    Phase("data-starved", 30, "starved", data_wait=0.45),
-    Phase("healthy again", 15, "healthy"),
-    Phase("throttled", 30, "throttled", slowdown=1.6),
-    Phase("NaN", 15, "healthy"),
-    Phase("hang", 30, "hang"),
+    Phase("healthy", 45, "healthy", "a fresh run, all GPUs busy"),
+    Phase("data-starved", 30, "starved", "data wait rises, GPU utilisation falls", data_wait=0.45),
+    Phase("healthy again", 15, "healthy", "data wait falls, all GPUs are busy"),
+    Phase("throttled", 30, "throttled", "GPU 6 is hot and slow, the other ranks wait for it", slowdown=1.6),
+    Phase("NaN", 15, "healthy", "loss and gradient norm are NaN"),
+    Phase("hang", 30, "hang", "no step ends, though GPUs show 100%; then the run crashes and a new one begins"),
 )
 CYCLE_SECONDS = sum(phase.seconds for phase in PHASES)
 
@@ -62,21 +67,34 @@ def scenario_at(elapsed: float) -> str:
     return phase_at(elapsed).scenario
 
 
+def announce(tell: Callable[[str], None]) -> None:
+    """A line for every phase but the first, as it begins; returns never."""
+    turns = time.time()
+    for number, phase in enumerate(itertools.cycle(PHASES)):
+        if number:
+            tell(f"phase: {phase.name} for {phase.seconds:g} s: {phase.told}")
+        turns += phase.seconds
+        time.sleep(max(0.0, turns - time.time()))
+
+
 @contextmanager
-def trainer() -> Iterator[Path]:
+def trainer(seed: int = 0) -> Iterator[Path]:
     """A journal of its own with a trainer beside it; both are gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="trainvitals-demo-"))
-    words = [str(folder), str(time.time()), str(os.getpid())]
+    words = [str(folder), str(time.time()), str(os.getpid()), str(seed)]
     # A session of its own: Ctrl-C at the terminal is the agent's to handle.
     process = subprocess.Popen([sys.executable, "-m", "trainvitals.demo", *words], start_new_session=True)
     try:
         yield folder
     finally:
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDINGS}
         _end(process)
         shutil.rmtree(folder, ignore_errors=True)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -95,9 +113,10 @@ class Orphaned(Exception):
 class Trainer:
     """One launch of eight ranks, written by one process in their place."""
 
-    def __init__(self, root: Path, began: float, parent: int) -> None:
+    def __init__(self, root: Path, began: float, parent: int, seed: int = 0) -> None:
         self._root, self._began, self._parent = root, began, parent
         self._random = random.Random(7)
+        self._gpus = [{"gpu": str(gpu.index), "uuid": gpu.key} for gpu in SimulatedSource(RANKS, seed=seed).discover()]
         self._ranks: list[RunFiles] = []
         self._step = 0
 
@@ -125,7 +144,8 @@ class Trainer:
         run = ""
         for rank in range(RANKS):
             # Without the environment: this is no run of the job that the demo may have been started in.
-            claimed = runs.claim(self._root, "demo-gpt", rank=rank, world_size=RANKS, run_id=run, environ={})
+            claimed = runs.claim(self._root, "demo-gpt", rank=rank, world_size=RANKS, run_id=run,
+                                 facts={"gpus": [self._gpus[rank]]}, environ={})  # fmt: skip
             run = claimed.run
             self._ranks.append(RunFiles(claimed, "demo-gpt", framework="simulated", planned_steps=PLANNED_STEPS,
                                         config={"layers": 24, "batch_size": 512}))  # fmt: skip
@@ -133,12 +153,13 @@ class Trainer:
     def _do_step(self, phase: Phase) -> None:
         forward = 0.4 * STEP_SECONDS * phase.slowdown
         took = phase.data_wait + STEP_SECONDS * phase.slowdown * self._random.uniform(0.97, 1.03)
-        time.sleep(took)
         self._step += 1
+        checkpoint = {} if self._step % CHECKPOINT_STEPS else {"checkpoint_seconds": CHECKPOINT_SECONDS}
+        time.sleep(took + sum(checkpoint.values()))
         for rank, files in enumerate(self._ranks):
             waits = 1.0 if rank == SLOW_RANK or phase.slowdown == 1.0 else 1 / phase.slowdown
-            files.metrics.append(self._record(phase, took, forward * waits))
-        if self._step % 100 == 0:
+            files.metrics.append(self._record(phase, took, forward * waits) | checkpoint)
+        if checkpoint:
             self._ranks[0].events.append({"event": "checkpoint", "step": self._step, "path": "simulated"})
 
     def _record(self, phase: Phase, took: float, forward: float) -> dict[str, float]:
@@ -166,7 +187,7 @@ class Trainer:
 
 def main(arguments: list[str]) -> None:
     folder = Path(arguments[0])
-    one = Trainer(folder, float(arguments[1]), int(arguments[2]))
+    one = Trainer(folder, float(arguments[1]), int(arguments[2]), int(arguments[3]))
     try:
         while True:
             one.run_cycle()

@@ -1,5 +1,6 @@
 """What could be found on this machine, what not, and what mends it: `trainvitals doctor`."""
 
+import errno
 import os
 import platform
 import time
@@ -9,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trainvitals.console import typed
 from trainvitals.errors import SourceAbsent, TrainVitalsError
 from trainvitals.journal import layout, slow
 from trainvitals.once import TIMEOUT_SECONDS, device_name, in_thread, problem
@@ -55,7 +57,7 @@ def _gpus(_: dict[str, Any]) -> Iterator[Check]:
         yield Check("ok" if gpus else "problem", "GPUs", f"{len(gpus)} answer" if gpus else "the driver knows of none")
         yield from _read(gpus)
     elif found.done() and isinstance(error := found.exception(), SourceAbsent):
-        yield Check("note", "GPUs", f"{error.problem}; `trainvitals demo` shows simulated ones")
+        yield Check("note", "GPUs", f"{error.problem}; `{typed()} demo` shows simulated ones")
     else:
         yield Check("problem", "GPUs", failed)
         yield from _device_files()
@@ -122,6 +124,8 @@ def _address(settings: dict[str, Any]) -> Iterator[Check]:
     try:
         bind(settings["host"], settings["port"]).close()
     except TrainVitalsError as error:
-        yield Check("note", "page", f"{error} (or an agent runs already)")
+        is_taken = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+        yield Check("note", "page", f"{error} (or an agent runs already)") if is_taken else Check(
+            "problem", "page", str(error))  # fmt: skip
         return
     yield Check("ok", "page", f"{settings['host']}:{settings['port']} is free")

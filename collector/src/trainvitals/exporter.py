@@ -38,9 +38,24 @@ def families(snapshot: Snapshot) -> list[Family]:
 
 def render(snapshot: Snapshot, accept: str = "") -> tuple[bytes, str]:
     """The text and its content type, in the format that the scraper asked for."""
-    encode, content_type = choose_encoder(accept)
+    encode, content_type = choose_encoder(_format(accept))
     text = b"".join(_text(family, encode, content_type) for family in families(snapshot))
     return text + (_END if "openmetrics" in content_type else b""), content_type
+
+
+_TEXT = "text/plain; version=0.0.4"
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def _format(accept: str) -> str:
+    """One of the two there are: what a scraper sends may be anything, and is not handed on."""
+    return _OPENMETRICS if any(map(_is_openmetrics, accept.lower().split(","))) else _TEXT
+
+
+def _is_openmetrics(part: str) -> bool:
+    kind, *settings = (setting.replace(" ", "") for setting in part.split(";"))
+    versions = [setting for setting in settings if setting.startswith("version=")]
+    return kind == "application/openmetrics-text" and versions in ([], ["version=1.0.0"])
 
 
 _END = b"# EOF\n"

@@ -32,6 +32,10 @@ class Chosen:
         if hasattr(source, "wait_events"):
             self.wait_events = source.wait_events
 
+    @property
+    def gpu_count(self) -> int:
+        return min(self._source.gpu_count, len(self._numbers))
+
     def discover(self) -> Sequence[Device]:
         return [device for device in self._source.discover() if getattr(device, "index", None) in self._numbers]
 
@@ -60,7 +64,7 @@ class Screen:
             self._print(f"summary: {line}", time.time())
 
     def _print(self, text: str, when: float) -> None:
-        if not console.say(console.json_line(text, when, self._id) if self._json else text):
+        if not console.say(console.json_line(text, when, self._id, "monitor") if self._json else text):
             # Nobody reads on, as after `| head`.
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -69,8 +73,7 @@ def run(settings: Settings, sources: Sequence[Source], make_agent: Callable[...,
     process_id = uuid.uuid4().hex[:12]
     console.set_up_logging(settings["log_format"], process_id)
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    console.on_end(lambda *_: ended.set())
     picked = _pick(settings, sources)
     listening = _listen(settings)
     agent = _start(settings, picked, make_agent)
@@ -86,12 +89,10 @@ def run(settings: Settings, sources: Sequence[Source], make_agent: Callable[...,
 
 
 def _pick(settings: Settings, sources: Sequence[Source]) -> list[Source]:
-    if settings["gpu"] and settings["gpus"]:
-        raise SettingError("--gpu", _listed(settings["gpu"]), "give --gpu or --gpus, not both")
-    numbers = settings["gpu"] or settings["gpus"] or ()
+    numbers = sorted({*(settings["gpu"] or ()), *(settings["gpus"] or ())})
     for source in sources:
         if source.name != "host":
-            _look(source, "--gpu" if settings["gpu"] else "--gpus", numbers)
+            _look(source, "--gpus" if settings["gpus"] else "--gpu", numbers)
     return [Chosen(source, numbers) if numbers and source.name != "host" else source for source in sources]
 
 
@@ -101,7 +102,7 @@ def _look(source: Source, flag: str, numbers: Sequence[int]) -> None:
     wait([found], LOOK_SECONDS)
     error = found.exception() if found.done() else None
     if isinstance(error, SourceAbsent):
-        log.warning("%s; `trainvitals monitor --simulate 8` shows simulated ones", error.problem)
+        log.warning("%s; `%s monitor --simulate 8` shows simulated ones", error.problem, console.typed())
     if not found.done() or error is not None:
         return
     there = [getattr(device, "index", -1) for device in found.result()]

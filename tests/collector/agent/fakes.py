@@ -39,6 +39,7 @@ class FakeSource:
     hang: threading.Event | None = None
     discoveries: int = 0
     closed: bool = False
+    gpu_count: int = 0
 
     def discover(self) -> Sequence[FakeGpu]:
         self.discoveries += 1

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -10,9 +10,10 @@ import pytest
 from tests.collector.agent.fakes import FakeEventSource, FakeGpu, FakeSource
 from tests.collector.support import wait_for
 from trainvitals.agent import sampler as module
+from trainvitals.agent import worker
 from trainvitals.agent.sampler import Sample, Sampler, merged
 from trainvitals.errors import DeviceLost, SourceAbsent, SourceError
-from trainvitals.model import Event, Reading
+from trainvitals.model import Event, Reading, Tier
 
 
 class Watcher:
@@ -182,7 +183,7 @@ def _stands_still(watcher: Watcher) -> bool:
 def test_a_sampler_that_no_longer_ticks_is_stuck() -> None:
     sampler = Sampler([], 1.0, lambda sample: None, lambda event: None)
     assert not sampler.is_stuck()
-    sampler.last_tick -= 60
+    sampler.last_published -= 60
     assert sampler.is_stuck()
 
 
@@ -190,3 +191,29 @@ def test_merging_keeps_one_reading_a_thing_and_the_later_value() -> None:
     labels = (("gpu", "0"),)
     readings = [Reading("gpu", labels, {"a": 1.0, "b": 1.0}, 1.0), Reading("gpu", labels, {"b": 2.0}, 2.0)]
     assert merged(readings) == [Reading("gpu", labels, {"a": 1.0, "b": 2.0}, 2.0)]
+
+
+def test_dear_fields_that_take_long_do_not_hold_up_the_cheap_ones() -> None:
+    class SlowOnce(FakeGpu):
+        def read(self, tier: Tier) -> Sequence[Reading]:
+            if tier == "slow":
+                time.sleep(30)
+            return super().read(tier)
+
+    with sampling(FakeSource([SlowOnce(0)])) as (_, watcher):
+        wait_for(lambda: watcher.value(0) == 50.0)
+        begun = {sample.readings[0].timestamp for sample in watcher.samples if sample.readings}
+        wait_for(lambda: len({s.readings[0].timestamp for s in watcher.samples if s.readings} - begun) > 5, 5)
+
+
+def test_a_reading_is_as_old_as_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "STALE_SECONDS", 0.5)
+    gpu = FakeGpu(0)
+    with sampling(FakeSource([gpu])) as (_, watcher):
+        wait_for(lambda: watcher.gpus() == ["0"])
+        gpu.delay = 1.5
+        gpu.values = {"temperature_celsius": 99.0}
+        wait_for(lambda: watcher.gpus() == [])
+        reads = gpu.reads
+        wait_for(lambda: gpu.reads > reads + 1)
+        assert 99.0 not in [watcher.value(0)]

@@ -73,7 +73,7 @@ def test_a_gpu_that_went_is_missed_and_makes_the_agent_unhealthy(tmp_path: Path)
         gpu.error = DeviceLost("nvml", "gone")
         wait_for(lambda: node_value(agent, "gpu_count") == 1)
         assert node_value(agent, "gpu_expected_count") == 2
-        assert agent.health() == ["1 of 2 GPUs answer"]
+        assert agent.health() == ["1 of 2 GPUs answer: GPU 1 (GPU-1) is missing"]
 
 
 def test_what_was_set_is_expected_from_the_start(tmp_path: Path) -> None:
@@ -193,3 +193,25 @@ def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
     before = {path: path.stat().st_size for path in tmp_path.rglob("*.jsonl")}
     time.sleep(0.2)
     assert {path: path.stat().st_size for path in tmp_path.rglob("*.jsonl")} == before
+
+
+def test_the_xid_of_a_gpu_that_is_gone_stays_to_be_seen(tmp_path: Path) -> None:
+    with running(tmp_path, SimulatedSource(3, "xid79")) as agent:
+        wait_for(lambda: node_value(agent, "gpu_count") == 2, 15)
+        xid = wait_for(lambda: list(agent.snapshot.of("xid")))[0]
+        assert xid.label("xid") == "79"
+        assert xid.values["errors_total"] == 1.0
+
+
+def test_what_the_driver_counts_is_expected(tmp_path: Path) -> None:
+    with running(tmp_path, FakeSource([FakeGpu(0)], gpu_count=2)) as agent:
+        assert agent.health() == ["1 of 2 GPUs answer"]
+
+
+def test_a_snapshot_that_is_no_longer_made_is_no_longer_shown(tmp_path: Path) -> None:
+    with running(tmp_path) as agent:
+        agent._sampler.last_published -= 60
+        agent._sampler._publish = lambda sample: time.sleep(30)
+        wait_for(lambda: not agent.snapshot.readings or setattr(agent._sampler, "last_published", 0.0))
+        assert "stuck" in agent.health()[0]
+        agent._sampler._stop.set()

@@ -65,6 +65,12 @@ def test_help_teaches_by_example(command: str, capsys: pytest.CaptureFixture[str
     assert len(flags) >= 3
 
 
+def test_help_spells_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, words in (("monitor", "\nGPUs in the terminal"), ("demo", "\nEight simulated GPUs and a run")):
+        assert outcome(command, "--help") == 0
+        assert words in capsys.readouterr().out
+
+
 def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome("--help") == 0
     out = capsys.readouterr().out

@@ -135,7 +135,12 @@ def test_every_setting_that_can_be_wrong_is_tried() -> None:
     assert {name for name, _ in BAD} == SETTINGS.keys() - {"host", "allowed_hosts", "per_core"}
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD for value in values])
+# From a flag a folder is taken from where one stands.
+RELATIVE = ("relative", "./x")
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    (name, value) for name, values in BAD for value in values if value not in RELATIVE])  # fmt: skip
 def test_a_bad_flag_is_one_line(name: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
     setting = SETTINGS[name]
     assert cli.main([COMMANDS.get(name, "serve"), f"{setting.flag}={value}"]) == 2
@@ -210,3 +215,35 @@ def test_a_host_that_is_not_this_one_is_named(host: str, tmp_path: Path, capsys:
     err = capsys.readouterr().err
     assert err.startswith(f"trainvitals: --host: {host!r} cannot be used: give an address of this machine")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["dir", "log_dir"])
+def test_a_folder_of_a_flag_is_taken_from_here(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                               capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    for given, found in (("new", "new"), ("./a/b", "a/b"), (".", ""), (str(tmp_path / "x"), "x")):
+        assert config.load({name: given}, {})[name] == tmp_path / found
+    for value in ("file", str(tmp_path / "file")):
+        assert cli.main(["monitor", f"{SETTINGS[name].flag}={value}"]) == 2
+        _is_one_line(capsys, f"trainvitals: {SETTINGS[name].flag}: {value!r} cannot be used: name a folder", value)
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("PROT", "PORT"), ("INTERVALL", "INTERVAL"), ("RUNS_CUP", "RUNS_CAP"),
+                                               ("RUNID", "RUN_ID"), ("", "")])  # fmt: skip
+def test_a_name_that_is_none_is_told_with_the_nearest(name: str, nearest: str, write: Write,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    path = write(f"TRAINVITALS_{name}=SECRET\n")
+    assert cli.main(["doctor", "--env-file", str(path)]) == 2
+    monkeypatch.setenv(f"TRAINVITALS_{name}", "SECRET")
+    assert cli.main(["doctor"]) == 2
+    file, environ = capsys.readouterr().err.splitlines()
+    told = f"TRAINVITALS_{name} is no setting: the nearest one is TRAINVITALS_{nearest}"
+    assert file.startswith(f"trainvitals: {path}: {told}")
+    assert environ.startswith(f"trainvitals: {told}")
+
+
+def test_names_of_others_are_left_alone(write: Write) -> None:
+    others = ("RUN_ID", "HOSTNAME", "NOTIFY", "ENV_FILE", "DIR")
+    path = str(write("".join(f"TRAINVITALS_{name}=/x\n" for name in others) + "TRAINVITALS=x\nPORT=x\nTRAINVITALSX=1"))
+    assert config.load({"env_file": path}, {"TRAINVITALS": "x", "trainvitals_x": "y"})["port"] == 8080

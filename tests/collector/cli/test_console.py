@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,34 @@ def test_words_for_gpus_of_two_kinds_and_one_that_is_gone() -> None:
     absent = {"nvml": SourceState(up=None, problem="nvml: this machine has no NVIDIA GPU")}
     assert "trainvitals demo" in console.gpu_words(EMPTY, absent)[0]
     assert console.gpu_words(EMPTY, {}) == ["none answered yet"]
+
+
+def test_one_reading_in_words_has_a_dash_for_what_is_unknown() -> None:
+    info = Reading("gpu_info", (("uuid", "GPU-0"), ("name", "NVIDIA H100")), {"info": 1.0}, 1.0)
+    full = gpu(0, utilization_percent=96.4, memory_used_mb=78.0, memory_total_mb=100.0, temperature_celsius=61.0,
+               power_draw_watts=612.0)  # fmt: skip
+    assert console.gpu_lines(snapshot(gpu(1), full, info)) == [
+        "GPU0  NVIDIA H100: 96% busy, 78% memory, 61 °C, 612 W",
+        "GPU1  -: - busy, - memory, -, -",
+    ]
+    host = Reading("host", (), {"cpu_count": 4.0, "cpu_usage_percent": 3.0, "memory_used_bytes": 2.0**30,
+                                "memory_total_bytes": 2.0**32}, 1.0)  # fmt: skip
+    assert console.host_line(snapshot(host)) == "host  4 processors: 3% busy, 25% of 4.0 GiB memory"
+    assert console.host_line(EMPTY).endswith(" processors: - busy, - of - GiB memory")
+
+
+def test_commands_are_named_as_they_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / ".venv" / "bin" / "trainvitals"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    for folder, told in ((tmp_path, ".venv/bin/trainvitals"), (script.parent, "./trainvitals")):
+        monkeypatch.chdir(folder)
+        assert console.typed() == told
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert console.typed() == "trainvitals"
 
 
 def test_logs_as_json_bear_the_run_where_there_is_one() -> None:

@@ -16,9 +16,9 @@ import pytest
 from tests.collector.support import Served, serving, wait_for
 from trainvitals import demo
 from trainvitals.demo import CYCLE_SECONDS, PHASES, RANKS, Trainer, phase_at, scenario_at
-from trainvitals.journal.runs import process_files
+from trainvitals.journal.runs import process_files, read_process
 from trainvitals.journal.tail import Tail
-from trainvitals.sources.simulated import COURSES
+from trainvitals.sources.simulated import COURSES, SimulatedSource
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_cycle_is_written_as_a_run_would(tmp_path: Path, monkeypatch: pytest.M
     now = [1000.0]
     monkeypatch.setattr(demo.time, "time", lambda: now[0])
     monkeypatch.setattr(demo.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    trainer = Trainer(tmp_path, began=now[0], parent=os.getppid())
+    trainer = Trainer(tmp_path, began=now[0], parent=os.getppid(), seed=5)
     trainer.run_cycle()
     assert now[0] - 1000.0 == pytest.approx(CYCLE_SECONDS, abs=2)
     (folder,) = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
@@ -68,8 +68,38 @@ def test_a_cycle_is_written_as_a_run_would(tmp_path: Path, monkeypatch: pytest.M
     slow, quick = ([record["forward_seconds"] for record in records[rank]] for rank in (demo.SLOW_RANK, 0))
     assert max(slow) > 1.4 * max(quick)
     assert _records(folder / "events.rank0.jsonl")[-1]["status"] == "crashed"
+    with_checkpoint = {
+        record["step"]: record["checkpoint_seconds"] for record in records[0] if "checkpoint_seconds" in record
+    }
+    assert set(with_checkpoint) == set(range(100, len(steps) + 1, 100))
+    told = {read_process(path)["rank"]: read_process(path)["gpus"] for path in process_files(folder)}  # type: ignore[index]
+    gpus = SimulatedSource(RANKS, seed=5).discover()
+    assert told == {gpu.index: [{"gpu": str(gpu.index), "uuid": gpu.key}] for gpu in gpus}
     trainer.run_cycle()
     assert (tmp_path / "runs" / "demo-gpt-2").is_dir()
+
+
+def test_every_phase_but_the_first_is_announced_as_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, told = [1000.0], []
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] > 1000 + 2 * CYCLE_SECONDS:
+            raise EOFError
+
+    monkeypatch.setattr(demo.time, "time", lambda: now[0])
+    monkeypatch.setattr(demo.time, "sleep", sleep)
+    with pytest.raises(EOFError):
+        demo.announce(lambda text: told.append((now[0] - 1000, text)))
+    assert [text.split(":")[1].strip() for _, text in told] == [
+        f"{phase.name} for {phase.seconds:g} s" for phase in (2 * PHASES + PHASES[:1])[1:]]  # fmt: skip
+    assert all(phase_at(at).name in text for at, text in told)
+    assert "phase: data-starved for 30 s: data wait rises, GPU utilisation falls" in told[0]
+
+
+def test_the_readme_names_every_phase() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    assert all(f"| {phase.name} | {phase.seconds:g} s | {phase.told.partition(';')[0]}" in readme for phase in PHASES)
 
 
 def _records(path: Path) -> list[dict]:
@@ -78,12 +108,15 @@ def _records(path: Path) -> list[dict]:
     return list(itertools.chain.from_iterable(iter(lambda: tail.read(path), [])))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_comes_up_and_leaves_nothing(temp: dict[str, str], tmp_path: Path, number: int) -> None:
-    with serving(tmp_path, command="demo", env=temp) as agent:
+    with serving(tmp_path, "--seed", "3", command="demo", env=temp) as agent:
         run = wait_for(lambda: _whole_run(agent))
         assert (run["run"], run["status"], run["world_size"]) == ("demo-gpt", "running", "8")
         assert len(agent.snapshot()["gpus"]) == 8
+        uuids = {str(gpu["gpu"]): gpu["uuid"] for gpu in agent.snapshot()["gpus"]}
+        assert {gpu["gpu"]: gpu["uuid"] for rank in run["ranks"] for gpu in rank["gpus"]} == uuids
+        assert "training_gpu_info{" in agent.get("/metrics")
         trainer = trainer_of(agent)
         assert list(tmp_path.glob("trainvitals-demo-*"))
         began = time.monotonic()

@@ -141,6 +141,12 @@ def test_network_storage_is_pointed_out(tmp_path: Path, monkeypatch: pytest.Monk
     assert "network storage" in doctor.checks(settings(tmp_path))[-2].text
 
 
+@pytest.mark.parametrize("host", ["203.0.113.1", "no.such.host.invalid"])
+def test_an_address_of_another_machine_is_a_fault(host: str, tmp_path: Path) -> None:
+    check = found("page", doctor.checks(settings(tmp_path, host=host)))
+    assert (check.mark, "an agent runs" in check.text, "--host" in check.text) == ("problem", False, True)
+
+
 def test_a_busy_port_is_no_fault(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         checks = doctor.checks(settings(tmp_path, port=str(taken.getsockname()[1])))

@@ -76,7 +76,7 @@ def test_a_line_a_tick_and_a_summary_at_the_end(tmp_path: Path) -> None:
         assert monitor.err.empty()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_before_the_first_line_too(tmp_path: Path, number: int) -> None:
     with watching(tmp_path, "--interval", "3600") as monitor:
         wait_for(lambda: list(tmp_path.rglob("*.jsonl")))

@@ -1,6 +1,7 @@
 """`trainvitals once`: one reading, whatever the devices do."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -34,10 +35,11 @@ def test_as_json(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["once", "--simulate", "2"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("GPU0: ")
-    assert " | GPU1: " in first
-    assert second.startswith("host: ")
+    first, second, host = capsys.readouterr().out.splitlines()
+    gpu = r"  Simulated H100 80GB: \d+% busy, \d+% memory, \d+ °C, \d+ W"
+    assert re.fullmatch("GPU0" + gpu, first)
+    assert re.fullmatch("GPU1" + gpu, second)
+    assert re.fullmatch(r"host  \d+ processors: \d+% busy, \d+% of \d+\.\d GiB memory", host)
 
 
 def test_without_a_gpu(nvml_folder: Path, tmp_path: Path) -> None:
@@ -64,9 +66,8 @@ def test_a_gpu_that_is_lost_while_it_is_read(nvml_folder: Path, tmp_path: Path) 
     assert told["sources"]["nvml"]["up"] is True
     assert "GPU 1" in told["sources"]["nvml"]["problem"]
     words = run("once", env=env).stdout.splitlines()
-    assert words[0].startswith("GPU0: ")
-    assert "GPU1" not in words[0]
-    assert "GPU 1" in words[1]
+    assert [words[0][:6], words[1][:6]] == ["GPU0  ", "GPU2  "]
+    assert "GPU 1" in words[2]
 
 
 def test_a_gpu_that_hangs_is_left_out_after_five_seconds(nvml_folder: Path, tmp_path: Path) -> None:
@@ -74,9 +75,8 @@ def test_a_gpu_that_hangs_is_left_out_after_five_seconds(nvml_folder: Path, tmp_
     began = time.monotonic()
     words = run("once", env=environment(nvml_folder, scenario.path)).stdout.splitlines()
     assert 5 <= time.monotonic() - began < 10
-    assert words[0].startswith("GPU0: ")
-    assert "GPU1" not in words[0]
-    assert words[1] == "nvml: GPU 1: no answer within 5 s"
+    assert [words[0][:6], words[1][:6]] == ["GPU0  ", "GPU2  "]
+    assert words[2] == "nvml: GPU 1: no answer within 5 s"
 
 
 def test_sources_and_devices_that_fail_take_nothing_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

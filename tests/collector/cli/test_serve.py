@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.collector.support import Served, command_line, run, serving, wait_for
+from trainvitals import console
 from trainvitals.errors import SettingError
 from trainvitals.journal.layout import gpu_folder, host_name
 from trainvitals.web import server
@@ -64,7 +66,7 @@ def test_words_at_the_start_with_gpus(tmp_path: Path) -> None:
         assert "3 x Simulated H100 80GB" in words
         assert "GiB memory" in words
         assert "Prometheus" in words
-        assert "trainvitals doctor" in words
+        assert f"`{console._from_here(Path(sys.executable))} -m trainvitals.cli doctor`" in words
 
 
 def test_words_at_the_start_without_a_gpu(tmp_path: Path) -> None:
@@ -73,11 +75,11 @@ def test_words_at_the_start_without_a_gpu(tmp_path: Path) -> None:
         if Path("/proc/driver/nvidia").exists():
             pytest.skip("this machine has a GPU")
         assert "this machine has no NVIDIA GPU" in words
-        assert "trainvitals demo" in words
+        assert "trainvitals.cli demo` shows" in words
         assert agent.get("/healthz") == "ok\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_with_everything_written(tmp_path: Path, number: int) -> None:
     with serving(tmp_path, "--simulate", "8", "--interval", "0.1") as agent, reading_the_stream(agent) as reader:
         wait_for(lambda: sum(len(file.read_bytes()) for file in tmp_path.rglob("gpu_metrics_*.jsonl")) > 5000)
@@ -223,12 +225,21 @@ def test_other_names_and_ipv6(tmp_path: Path) -> None:
 def test_logs_as_json(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     flags = ("--simulate", "3", "--scenario", "lost", "--log-format", "json")
-    with serving(tmp_path / "file" / "journal", *flags) as agent:
-        assert agent.process.stderr
-        told = [json.loads(agent.process.stderr.readline()) for _ in range(2)]
+    words = command_line("serve", "--port", "0", "--dir", str(tmp_path / "file" / "journal"), *flags)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stderr
+    told = [json.loads(process.stderr.readline()) for _ in range(2)]
     assert {line["level"] for line in told} == {"warning"}
-    assert len({line["correlation_id"] for line in told}) == 1
-    assert all(line["timestamp"] and line["message"] for line in told)
+    said = [json.loads(process.stdout.readline())]
+    process.terminate()
+    out, _ = process.communicate(timeout=10)
+    said += [json.loads(line) for line in out.splitlines()]
+    assert said[0]["message"].startswith("TrainVitals ")
+    assert any(line["message"].startswith("page http://127.0.0.1:") for line in said)
+    assert said[-1]["message"] == "Ended."
+    assert len({line["correlation_id"] for line in [*told, *said]}) == 1
+    assert all(line["timestamp"] and line["message"] for line in [*told, *said])
 
 
 def test_a_long_question_does_not_hold_up_the_end(tmp_path: Path) -> None:

@@ -54,3 +54,25 @@ def test_this_host_has_a_bare_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINVITALS_HOSTNAME", "../evil")
     assert "/" not in layout.host_name()
     assert not layout.host_name().startswith(".")
+
+
+@pytest.mark.parametrize("rank", ["00", "01", "1234567", "\u0661", "", "-1"])
+def test_a_rank_has_one_spelling(rank: str) -> None:
+    assert layout.PROCESS_FILE.match(f"process.rank{rank}.json") is None
+    assert layout.EVENTS_FILE.match(f"events.rank{rank}.jsonl") is None
+    assert layout.training_rank(f"training_metrics_20250730_123456.rank{rank}.jsonl") is None
+
+
+@pytest.mark.parametrize("rank", [0, 7, 10, 999_999])
+def test_every_rank_that_is_written_is_found(rank: int) -> None:
+    process, events = (
+        layout.PROCESS_FILE.match(f"process.rank{rank}.json"),
+        layout.EVENTS_FILE.match(f"events.rank{rank}.jsonl"),
+    )
+    assert process is not None and int(process[1]) == rank
+    assert events is not None and int(events[1]) == rank
+    assert layout.training_rank(f"training_metrics_20250730_123456{layout.training_suffix(rank, 2)}") == rank
+
+
+def test_a_time_is_in_ascii_digits() -> None:
+    assert layout.NODE_FILE.match("gpu_metrics_2025073\u0660_123456.jsonl") is None

@@ -188,3 +188,17 @@ def test_what_is_not_there_or_no_file_is_not_alive(tmp_path: Path) -> None:
         assert not runs.is_alive(path)
         assert runs.read_process(path) is None
     assert runs.process_files(tmp_path / "none") == []
+
+
+def test_a_small_file_is_read_only_where_it_is_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "small").write_bytes(b'{"n":1}')
+    assert [runs.read_json(tmp_path / name) for name in ("pipe", "folder", "device", "none")] == [None] * 4
+    assert runs.read_json(tmp_path / "small") == {"n": 1}
+
+
+def test_of_a_file_that_is_too_large_no_more_is_read(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b'{"n":"' + b"x" * (1 << 20) + b'"}')
+    assert runs.read_json(tmp_path / "large") is None

@@ -13,8 +13,9 @@ import pytest
 
 from tests.collector.journal.helpers import numbers
 from tests.collector.support import wait_for
-from trainvitals.journal import append, slow
+from trainvitals.journal import append, runs, slow
 from trainvitals.journal.append import Appender
+from trainvitals.journal.run_files import RunFiles
 
 TABLE = r"""
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -257,3 +258,27 @@ def test_a_forked_child_of_a_queueing_writer_writes_nothing(tmp_path: Path, monk
     appender.append({"n": 1})
     appender.close()
     assert numbers(tmp_path) == [0, 1]
+
+
+def test_files_that_are_closed_together_share_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow, "is_slow", lambda folder: True)
+    go = threading.Event()
+    monkeypatch.setattr(os, "write", lambda fd, lines: go.wait(60) and len(lines))
+    appenders = [rotating(tmp_path / str(number)) for number in range(6)]
+    try:
+        assert all(appender.append({"n": 0}) for appender in appenders)
+        began = time.monotonic()
+        for appender in appenders:
+            appender.close(began + 0.5)
+        assert 0.5 <= time.monotonic() - began < 1.5
+    finally:
+        go.set()
+
+
+def test_the_end_of_a_run_waits_once_for_all_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float | None] = []
+    files = RunFiles(runs.claim(tmp_path, "train", environ={}), "train")
+    monkeypatch.setattr(append.Appender, "close", lambda self, deadline=None: given.append(deadline))
+    files.end("finished")
+    assert len(given) == 2
+    assert given[0] == given[1] is not None

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.collector.journal.helpers import add, following, line, lines, read
-from trainvitals.journal import retention
+from trainvitals.journal import retention, tail
 from trainvitals.journal.append import Appender
 from trainvitals.journal.record import encode, timestamp
+from trainvitals.journal.tail import Tail
 
 
 @pytest.fixture
@@ -125,6 +126,64 @@ def test_a_thinned_file_is_still_the_same(tmp_path: Path) -> None:
     assert read(reader, path) == []
     add(path, line(1000))
     assert read(reader, path) == [1000]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("reached", [40, 300, 590])
+def test_a_file_thinned_while_its_reader_was_away_is_taken_up_by_time(
+    tmp_path: Path, reached: int, restarted: bool
+) -> None:
+    path = tmp_path / "gpu_metrics_20250730_123456.jsonl"
+    stamps = [timestamp((1_753_878_896 + second) * 10**9) for second in range(900)]
+    content = [encode({"timestamp": t, "gpu_index": 0, "n": n}) for n, t in enumerate(stamps)]
+    path.write_bytes(b"".join(content[:reached]))
+    reader = following(path)
+    assert read(reader, path) == list(range(reached))
+    cursor = json.loads(json.dumps(reader.cursor()))
+    add(path, b"".join(content[reached:]))
+    retention.thin(path)
+    later = [number for number in read(following(path), path) if number >= reached]
+    assert len(later) >= 5
+    assert read(following(cursor=cursor) if restarted else reader, path) == later
+
+
+def test_a_copy_that_is_longer_is_taken_up_by_time(path: Path) -> None:
+    """The offset may even lie behind a newline there."""
+    reader = following(path)
+    add(path, line(0) + lines(range(10, 20)))
+    read(reader, path)
+    copy = path.with_name("copy")
+    copy.write_bytes(line(0) + lines(range(15, 40)))
+    copy.replace(path)
+    assert read(reader, path) == list(range(20, 40))
+
+
+def test_a_file_cut_and_regrown_past_the_place_loses_nothing(path: Path) -> None:
+    reader = following(path)
+    add(path, lines(range(10)))
+    read(reader, path)
+    os.truncate(path, len(lines(range(4))))
+    add(path, lines(range(20, 40), text="odd"))
+    assert read(reader, path) == list(range(20, 40))
+
+
+def test_a_cursor_of_an_earlier_version_is_read(path: Path) -> None:
+    add(path, lines(range(10)))
+    reader = following(path)
+    read(reader, path)
+    old = {name: place[:2] for name, place in reader.cursor().items()}
+    add(path, lines(range(10, 15)))
+    assert read(Tail(old), path) == list(range(10, 15))
+
+
+def test_a_reader_after_an_overlong_line_does_not_go_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "MAX_LINE_BYTES", 4096)
+    reader = following(path)
+    add(path, lines(range(3)) + b"x" * 9_999)
+    assert read(reader, path, 256) == [0, 1, 2]
+    add(path, b"x\n" + lines(range(3, 6)))
+    assert read(reader, path, 256) == [3, 4, 5]
+    assert reader.garbage_lines == 1
 
 
 HELD = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

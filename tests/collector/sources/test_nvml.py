@@ -184,7 +184,7 @@ def test_links_that_are_down_are_counted(source: NvmlSource, scenario: Scenario)
     assert (read["nvlink_links"], read["nvlink_links_active"]) == (18, 16)
 
 
-def test_an_xid_is_an_event_and_a_counter(source: NvmlSource, scenario: Scenario) -> None:
+def test_every_xid_is_an_event(source: NvmlSource, scenario: Scenario) -> None:
     device = gpu(source, 1)
     found: list[Event] = []
     scenario.xid(1, 79)
@@ -192,10 +192,8 @@ def test_an_xid_is_an_event_and_a_counter(source: NvmlSource, scenario: Scenario
     scenario.xid(1, 31)
     wait_for(lambda: found.extend(source.wait_events(0.2)) or len(found) == 3)
     assert {event.kind for event in found} == {"xid"}
-    counts = {reading.label("xid"): reading.values for reading in device.read("fast") if reading.scope == "xid"}
-    assert counts["79"]["errors_total"] == 2
-    assert counts["31"]["errors_total"] == 1
-    assert abs(counts["79"]["last_timestamp_seconds"] - time.time()) < 60  # type: ignore[operator]
+    assert [event.details["xid"] for event in found] == [79, 79, 31]
+    assert abs(found[0].timestamp - time.time()) < 60
     assert found[0].labels == (("gpu", "1"), ("uuid", device.key))
 
 
@@ -234,3 +232,26 @@ def _ignoring(call: Callable[[], object]) -> Callable[[], None]:
             call()
 
     return run
+
+
+def test_a_gpu_that_hangs_from_the_start_hides_no_other(source: NvmlSource, scenario: Scenario) -> None:
+    scenario.write("gpus 4\ngpu 2 delay_ms 60000\n")
+    assert [device.index for device in source.discover()] == [0, 1, 3]
+    assert source.gpu_count == 4
+    scenario.write("gpus 4")
+    wait_for(lambda: len(source.discover()) == 4)
+
+
+def test_a_gpu_that_cannot_be_identified_hides_no_other(source: NvmlSource, scenario: Scenario) -> None:
+    scenario.write("gpus 4\ngpu 3 error uuid UNKNOWN\n")
+    assert [device.index for device in source.discover()] == [0, 1, 2]
+
+
+def test_a_field_that_becomes_supported_is_found_in_time(source: NvmlSource, scenario: Scenario) -> None:
+    scenario.add("gpu 0 unsupported fan_speed")
+    device = gpu(source)
+    device.read("fast")
+    scenario.write("gpus 2")
+    for _ in range(nvml.ASK_AGAIN_EVERY):
+        device.read("rare")
+    assert "fan_speed_percent" in device.read("fast")[0].values

@@ -13,6 +13,7 @@ from starlette.types import Message
 from tests.collector.support import wait_for
 from tests.collector.web.asking import LOCAL, ask, scope
 from trainvitals.agent.service import Agent
+from trainvitals.model import Snapshot
 from trainvitals.web import stream as module
 
 
@@ -155,3 +156,34 @@ def test_a_query_that_fails_is_an_error_and_not_a_hang(app: Starlette, monkeypat
     monkeypatch.setattr(query, "history", fail)
     with pytest.raises(OSError, match="disk"):
         ask(app, "/api/v1/history", LOCAL)
+
+
+class Standing:
+    """An agent between two snapshots."""
+
+    def __init__(self) -> None:
+        self.snapshot, self.listeners = Snapshot(1.0, ()), []
+        self.problems: list[str] = []
+
+    def health(self) -> list[str]:
+        return list(self.problems)
+
+
+def test_readers_share_one_serialisation_of_a_snapshot() -> None:
+    agent, told = Standing(), []
+    streams = module.Streams(agent, lambda: told.append(agent.snapshot) or b"%d" % len(told))  # type: ignore
+
+    async def first_events() -> list[bytes]:
+        return [await anext_of(streams.events()) for _ in range(5)]
+
+    assert asyncio.run(first_events()) == [b"data: 1\n\n"] * 5
+    agent.snapshot = Snapshot(1.0, ())
+    assert asyncio.run(first_events()) == [b"data: 2\n\n"] * 5
+    agent.problems = ["the sampler is stuck"]
+    assert asyncio.run(first_events()) == [b"data: 3\n\n"] * 5
+
+
+async def anext_of(events: Any) -> Any:
+    event = await events.__anext__()
+    await events.aclose()
+    return event

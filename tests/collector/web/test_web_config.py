@@ -198,3 +198,22 @@ def test_an_authority_that_nothing_is_checked_with_is_a_mistake(
 
 def test_no_file_is_no_demand() -> None:
     assert load(None) == WebConfig()
+
+
+def test_a_password_longer_than_bcrypt_looks_at_is_refused(tmp_path: Path) -> None:
+    """What bcrypt would leave out must not be taken for right."""
+    longest = "\u00fc" * 36
+    secret = bcrypt.hashpw(longest.encode(), bcrypt.gensalt(4)).decode()
+    config = load(written(tmp_path, f"basic_auth_users:\n  prometheus: {secret}\n"))
+    assert config.admits(basic("prometheus", longest)["authorization"])
+    assert not config.admits(basic("prometheus", longest + "x")["authorization"])
+
+
+def test_the_headers_that_were_admitted_are_remembered_up_to_a_number(
+    config: WebConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bcrypt, "checkpw", lambda *_: True)
+    headers = [basic("prometheus", str(number))["authorization"] for number in range(200)]
+    assert all(config.admits(header) for header in headers)
+    assert len(config._good) == 64
+    assert config.has_admitted(headers[-1]) and not config.has_admitted(headers[0])

@@ -19,6 +19,7 @@ HISTORY_FIELDS: dict[str, float] = {  # what one step of the stored number is wo
 }
 LANES = ((1, 3600), (10, 8640), (60, 43200))
 _MOST = 65535
+_LATE_SLOTS = 5
 
 
 class Point(NamedTuple):
@@ -56,6 +57,8 @@ class _Lane:
 
     def put(self, when: float, value: float, replayed: bool) -> None:
         slot = int(when // self.width)
+        if not replayed and slot < self._newest - _LATE_SLOTS:
+            self._go_back(slot)
         if self._newest >= 0 and slot <= self._newest - self._slots:
             return
         self._advance(slot)
@@ -79,6 +82,12 @@ class _Lane:
             for passed in range(slot - skipped + 1, slot + 1):
                 self._means[passed % self._slots] = self._peaks[passed % self._slots] = 0
             self._newest = slot
+
+    def _go_back(self, slot: int) -> None:
+        """The clock was ahead and was set right: what lies in the future would hide the present."""
+        for ahead in range(max(slot, self._newest - self._slots) + 1, self._newest + 1):
+            self._means[ahead % self._slots] = self._peaks[ahead % self._slots] = 0
+        self._newest = slot
 
     def _stored(self, value: float) -> int:
         return min(_MOST, max(0, round(value / self._unit)) + 1)

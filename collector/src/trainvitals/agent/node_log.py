@@ -5,9 +5,11 @@ unknown, and all of them in the first line of a file. So a day of 8 GPUs at 1 Hz
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainvitals.agent.run_state import as_label
 from trainvitals.journal import retention
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
 from trainvitals.journal.record import Record, timestamp_at
@@ -29,27 +31,35 @@ def gpu_values(reading: Reading) -> Line:
     return given | values
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a reader of the file knows by now, the file, and how many lines had been dropped before."""
+
+    values: Line = field(default_factory=dict)
+    file: Path | None = None
+    dropped: int = 0
+
+
 class NodeLog:
     def __init__(self, folder: Path) -> None:
         self.gpus = Appender(folder, "gpu_metrics", suffix=".jsonl", max_bytes=MAX_FILE_BYTES)
         self.host = Appender(folder, "host_metrics", suffix=".jsonl", max_bytes=MAX_FILE_BYTES)
         self.events = Appender(folder, "events.jsonl")
-        self._last: dict[object, Line] = {}
-        self._file: dict[object, Path | None] = {}
+        self._written: dict[object, _Written] = {}
 
     def write(self, fresh: Iterable[Reading], known: Iterable[Reading]) -> None:
         """A line for each GPU, and for the host, of which something is new; made of all that is known."""
         when = {(reading.scope, reading.labels): reading.timestamp for reading in fresh}
         for reading in known:
-            key = (reading.scope, reading.labels)
-            if key not in when:
+            at = when.get((reading.scope, reading.labels))
+            if at is None:
                 continue
             if reading.scope == "gpu":
                 values = gpu_values(reading) | {"uuid": reading.label("uuid")}
-                head: Line = {"gpu_index": int(reading.label("gpu"))}
-                self._write_line(self.gpus, key, _stamp(when[key]) | head, values)
+                number = int(reading.label("gpu"))
+                self._write_line(self.gpus, number, _stamp(at) | {"gpu_index": number}, values)
             elif reading.scope == "host":
-                self._write_line(self.host, key, _stamp(when[key]), dict(reading.values))
+                self._write_line(self.host, "host", _stamp(at), dict(reading.values))
 
     def write_event(self, event: Event) -> None:
         self.events.append(_stamp(event.timestamp) | {"event": event.kind} | dict(event.labels) | dict(event.details))
@@ -62,40 +72,60 @@ class NodeLog:
         return self.gpus, self.host, self.events
 
     def _write_line(self, appender: Appender, key: object, head: Line, values: Line) -> None:
-        changed = self._changed(key, values)
-        if not appender.append(head | changed):
+        dropped, written = appender.counts.dropped, self._written.get(key, _Written())
+        if written.values.get("uuid") != values.get("uuid"):  # another GPU: nothing is taken over from the one before
+            written = _Written(file=written.file, dropped=dropped)
+        unknown = {name: None for name in written.values if name not in values}
+        line = values | unknown
+        if written.dropped == dropped:  # else a line that told of a change may be among those lost
+            line = _changes(written.values, line)
+        if not appender.append(head | line):
             return
-        if self._file.get(key) != appender.path:
-            self._file[key] = appender.path
-            if len(changed) < len(values):
+        if written.file != appender.path:
+            unknown = {}
+            if not line.items() >= values.items():
                 appender.append(head | values)
-        self._last[key] = values
+        self._written[key] = _Written(values | unknown, appender.path, dropped)
 
-    def _changed(self, key: object, values: Line) -> Line:
-        last = self._last.get(key, {})
-        changed = {name: value for name, value in values.items() if name in GIVEN_FIELDS or last.get(name) != value}
-        return changed | {name: None for name in last if name not in values}
+
+def _changes(before: Line, now: Line) -> Line:
+    return {name: value for name, value in now.items()
+            if before.get(name) != value or (name in GIVEN_FIELDS and value is not None)}  # fmt: skip
 
 
 def _stamp(when: float) -> Line:
     return {"timestamp": timestamp_at(when)}
 
 
-def read_lines(folder: Path, since: float, kind: str = "gpu") -> Iterator[Record]:
-    """A node's lines from `since` on, the oldest first, as they lie in the files."""
+def read_lines(folder: Path, since: float, kind: str = "gpu") -> Iterator[tuple[Path, Record]]:
+    """A node's lines from `since` on, the oldest first, as they lie in the files, each with its file."""
     tail = Tail()
     for path in retention.node_files(folder):
-        if path.name.startswith(kind) and path.stat().st_mtime >= since:
+        if path.name.startswith(kind) and _is_newer(path, since):
             tail.follow(path)
             while records := tail.read(path):
-                yield from records
+                for record in records:
+                    yield path, record
             tail.forget(path)
 
 
-def carried(records: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
-    """Lines made whole again: what did not change is taken over from the line before."""
+def _is_newer(path: Path, since: float) -> bool:
+    try:
+        return path.stat().st_mtime >= since
+    except OSError:  # tidied up meanwhile
+        return False
+
+
+def carried(lines: Iterable[tuple[Path, Mapping[str, Any]]]) -> Iterator[Line]:
+    """Lines made whole again: what did not change is taken over from the line before, of the same file and GPU."""
     last: dict[object, Line] = {}
-    for record in records:
-        key = record.get("gpu_index")
-        last[key] = {**last.get(key, {}), **record}
+    file: Path | None = None
+    for path, record in lines:
+        if path != file:
+            file, last = path, {}
+        key = as_label(record.get("gpu_index"))
+        before = last.get(key, {})
+        if "uuid" in record and record["uuid"] != before.get("uuid"):
+            before = {}
+        last[key] = {**before, **record}
         yield last[key]

@@ -1,7 +1,7 @@
 """What a run's folder tells, read as it stands: which ranks are ours, their GPUs, what was reported of them."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,30 +14,59 @@ from trainvitals.journal.tail import Tail
 
 def is_run(folder: Path) -> bool:
     """A name that is no text could be shown nowhere; nothing of ours makes one."""
-    return folder.is_dir() and not folder.name.startswith(".") and folder.name == as_label(folder.name)
+    is_ours = folder.is_dir() and not folder.is_symlink()  # a link is another name for a run that is there
+    return is_ours and not folder.name.startswith(".") and folder.name == as_label(folder.name)
+
+
+class Contents:
+    """Small files' records, read again only when the file changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int, int], Record | None]] = {}
+
+    def get(self, path: Path, read: Callable[[Path], Record | None]) -> Record | None:
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        identity = (status.st_mtime_ns, status.st_ino, status.st_size)
+        known, content = self._known.get(path, (None, None))
+        if identity != known or content is None:
+            content = read(path)
+            self._known[path] = (identity, content)
+        return content
+
+    def forget(self, folder: Path) -> None:
+        self._known = {path: kept for path, kept in self._known.items() if folder not in path.parents}
 
 
 def own_ranks(processes: Mapping[Path, Record | None], boot_id: str) -> dict[int, Path]:
     """Ranks on this kernel; all of them where rank 0 is, whose agent reads for the whole run."""
-    here = {_rank(path): path for path, told in processes.items() if told and told.get("boot_id") == boot_id}
+    here = ranks_here(processes, boot_id)
     if 0 not in here:
         return here
     return {_rank(path): path for path, told in processes.items() if told}
 
 
+def ranks_here(processes: Mapping[Path, Record | None], boot_id: str) -> dict[int, Path]:
+    """Ranks on this kernel: only of these is it certain that one whose lock does not show is dead."""
+    return {_rank(path): path for path, told in processes.items() if told and told.get("boot_id") == boot_id}
+
+
 def gpus_of(process: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Number and UUID of each GPU that a rank said it uses."""
+    """Number and UUID of each GPU that a rank said it uses, each once."""
     told = process.get("gpus")
     listed = told if isinstance(told, list) else []
-    return [(as_label(gpu.get("gpu")), as_label(gpu.get("uuid"))) for gpu in listed if isinstance(gpu, dict)]
+    named = [(as_label(gpu.get("gpu")), as_label(gpu.get("uuid"))) for gpu in listed if isinstance(gpu, dict)]
+    return list(dict.fromkeys(named))
 
 
-def reported_killed(folder: Path, host: str) -> set[int]:
-    """The ranks of which this host's agent has said so already, before a restart perhaps."""
+def reported_killed(folder: Path, host: str) -> set[tuple[int, str]]:
+    """The ranks of which this host's agent has said so already, before a restart perhaps, and when each started."""
     reports = folder / "agent" / f"{host}.jsonl"
     reader = Tail()
     reader.follow(reports)
-    return {line["rank"] for line in reader.read(reports)
+    return {(line["rank"], as_label(line.get("started"))) for line in reader.read(reports)
             if line.get("status") == "killed" and isinstance(line.get("rank"), int)}  # fmt: skip
 
 

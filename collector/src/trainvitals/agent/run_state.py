@@ -11,6 +11,7 @@ from trainvitals.model import Histogram, Labels, Reading, Value
 
 MAX_CUSTOM_NAMES = 50
 MAX_LABEL = 200
+MAX_KEPT_NAMES = 1000
 _GAUGES = ("loss", "epoch", "learning_rate", "gradient_norm", "memory_allocated_mb", "throughput_samples_per_sec",
            "tokens_per_second", "step")  # fmt: skip
 _PHASE_FIELDS = tuple((f"{phase}_seconds", phase) for phase in PHASES)
@@ -21,7 +22,12 @@ _INFINITE = (math.inf, -math.inf)
 
 def as_label(value: object) -> str:
     """Text that can stand in a label: a name may come from anybody's file."""
-    text = "" if value is None else str(value)
+    if not isinstance(value, (str, int, float)):
+        return ""
+    try:
+        text = str(value)
+    except ValueError:  # an integer of more digits than Python writes out
+        return ""
     return text[:MAX_LABEL].encode("utf-8", "replace").decode()
 
 
@@ -56,10 +62,17 @@ class RankState:
     phases: dict[str, float] = field(default_factory=dict)
     first_stamp: str = ""
     other: float = 0.0
+    dropped: int = 0
 
-    def take(self, records: Iterable[Record]) -> None:
+    def take(self, records: Iterable[Record]) -> int:
+        """How many records could not be taken: one that nobody foresaw is no reason to lose the others."""
+        lost = 0
         for record in records:
-            self._take(record)
+            try:
+                self._take(record)
+            except Exception:
+                lost += 1
+        return lost
 
     def _take(self, record: Record) -> None:
         step = record.get("step")
@@ -68,7 +81,7 @@ class RankState:
             self.steps += 1
         for name, value in record.items():
             if type(value) is float and (value != value or value in _INFINITE):
-                self.nonfinite[name] = self.nonfinite.get(name, 0) + 1
+                self._count_nonfinite(name)
         duration = as_duration(record.get("step_duration_seconds"))
         if duration is not None:
             self.buckets[bisect_left(STEP_BUCKETS, duration)] += 1
@@ -77,8 +90,25 @@ class RankState:
             if name in record and (spent := as_duration(record[name])) is not None:
                 self.phases[phase] = self.phases.get(phase, 0.0) + spent
         self.last.update(record)
+        if len(self.last) > MAX_KEPT_NAMES:
+            self._drop_names()
         if not self.first_stamp:
-            self.first_stamp = str(record.get("timestamp", ""))
+            self.first_stamp = as_label(record.get("timestamp"))
+
+    def _count_nonfinite(self, name: str) -> None:
+        """Two names may be one label."""
+        label, counts = as_label(name), self.nonfinite
+        if label in counts or label in _NOT_CUSTOM or len(counts) < MAX_CUSTOM_NAMES:
+            counts[label] = counts.get(label, 0) + 1
+        else:
+            self.dropped += 1
+
+    def _drop_names(self) -> None:
+        """The names that came last go, but never those with a meaning of their own."""
+        extra = [name for name in self.last if name not in _NOT_CUSTOM][MAX_KEPT_NAMES - len(_NOT_CUSTOM) :]
+        for name in extra:
+            del self.last[name]
+        self.dropped += len(extra)
 
     def last_seen(self) -> float | None:
         return seconds(self.last.get("timestamp"))
@@ -87,7 +117,7 @@ class RankState:
         labels = (*labels, ("rank", str(self.rank)))
         yield Reading("rank", labels, self._values(), now)
         for name, count in self.nonfinite.items():
-            yield Reading("nonfinite", (*labels, ("field", as_label(name))), {"nonfinite_total": float(count)}, now)
+            yield Reading("nonfinite", (*labels, ("field", name)), {"nonfinite_total": float(count)}, now)
 
     def custom(self) -> dict[str, float]:
         """The values under names of the user's own."""
@@ -142,7 +172,7 @@ class RunState:
         yield Reading("run", labels, self._values(), now)
         yield Reading("run_info", labels + self._info_labels(), {"run_info": 1.0}, now)
         names: set[str] = set()
-        dropped = 0
+        dropped = sum(rank.dropped for rank in self.ranks.values())
         for rank in self.ranks.values():
             yield from rank.readings(labels, now)
             for name, value in rank.custom().items():

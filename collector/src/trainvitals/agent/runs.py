@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainvitals.agent import run_folder
-from trainvitals.agent.run_state import RunState
+from trainvitals.agent.run_state import RunState, as_label
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.journal import layout, runs
 from trainvitals.journal.append import Appender
@@ -39,8 +39,8 @@ class _Followed:
     state: RunState
     reports: Appender
     files: dict[Path, int] = field(default_factory=dict)
-    ended_ranks: set[int] = field(default_factory=set)
-    killed_ranks: set[int] = field(default_factory=set)
+    rank_ends: dict[int, float] = field(default_factory=dict)
+    reported: set[tuple[int, str]] = field(default_factory=set)
     failed: bool = False
 
 
@@ -56,7 +56,7 @@ class Runs:
         self._thread: threading.Thread | None = None
         self._folder = root / "runs"
         self._next_scan = self._next_look = self._next_trees = 0.0
-        self._contents: dict[Path, tuple[int, Record | None]] = {}
+        self._contents = run_folder.Contents()
         self._lock = threading.Lock()
         self.listeners: list[Callable[[str, int, list[Record]], None]] = []
 
@@ -78,8 +78,11 @@ class Runs:
 
     def readings(self) -> list[Reading]:
         now = self._clock.now()
+        found: list[Reading] = []
         with self._lock:
-            return [reading for run in self._shown(now) for reading in run.state.readings(now)]
+            for run in self._shown(now):
+                self._guarded(run, lambda state=run.state: found.extend(list(state.readings(now))))
+        return found
 
     def states(self) -> list[RunState]:
         return [run.state for run in self._shown(self._clock.now())]
@@ -162,65 +165,59 @@ class Runs:
             reports = Appender(folder / "agent", f"{self._host}.jsonl")
             followed = _Followed(folder, RunState(folder.name), reports)
             self._followed[folder.name] = followed
-            if self._watch:
-                self._watch.add(folder)
             self._guarded(followed, self._look, followed)
         if followed.state.ended and self._clock.now() - followed.state.ended >= KEEP_ENDED_SECONDS:
             self._over[folder.name] = changed
             self._forget(folder.name)
+        elif self._watch:
+            self._watch.add(folder)
 
     def _look(self, run: _Followed) -> None:
         """Which ranks there are, which of their files are ours to read, and how the run stands."""
-        run.state.info = self._content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info
-        processes = {path: self._content(path, runs.read_process) for path in runs.process_files(run.folder)}
+        content = self._contents.get
+        run.state.info = content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info
+        processes = {path: content(path, runs.read_process) for path in runs.process_files(run.folder)}
         ours = run_folder.own_ranks(processes, self._boot)
         alive = {rank for rank, path in ours.items() if runs.is_alive(path)}
-        self._judge(run, ours, alive, known=bool(processes))
+        here = {rank: as_label((processes[path] or {}).get("started"))
+                for rank, path in run_folder.ranks_here(processes, self._boot).items()}  # fmt: skip
+        self._judge(run, here, alive, known=bool(processes))
         if self._recent(run):
             self._follow_files(run, None if not processes else set(ours))
             run.state.gpus = {rank: run_folder.gpus_of(processes[path] or {}) for rank, path in ours.items()}
 
-    def _content(self, path: Path, read: Callable[[Path], Record | None]) -> Record | None:
-        """A small file's record, read again only when it changed."""
-        try:
-            changed = path.stat().st_mtime_ns
-        except OSError:
-            return None
-        known, content = self._contents.get(path, (0, None))
-        if changed != known or content is None:
-            content = read(path)
-            self._contents[path] = (changed, content)
-        return content
-
-    def _judge(self, run: _Followed, ours: dict[int, Path], alive: set[int], known: bool) -> None:
+    def _judge(self, run: _Followed, here: dict[int, str], alive: set[int], known: bool) -> None:
+        """`here` are the ranks on this kernel and when each started; `alive` may hold others, whose locks show."""
         state = run.state
         told = str(state.info.get("status", ""))
         if not known:
             state.ended = run_folder.last_change(run.folder)
         elif alive:
             state.status, state.ended = "running", None
-        elif ours:
+        elif here:
             state.status = told if told in ENDINGS else "killed"
             self._set_end(run)
         if known:
-            self._report_killed(run, set(ours) - alive, told in ENDINGS)
+            dead = {(rank, started) for rank, started in here.items() if rank not in alive}
+            self._report_killed(run, dead, told in ENDINGS)
 
     def _set_end(self, run: _Followed) -> None:
         if run.state.ended is None:
             stamp = seconds(run.state.info.get("end")) if run.state.status in ENDINGS else None
             run.state.ended = stamp or run_folder.last_change(run.folder)
 
-    def _report_killed(self, run: _Followed, dead: set[int], ended: bool) -> None:
-        """One line in this host's file of the run for each rank that went without an end."""
-        if dead - run.killed_ranks:
-            run.killed_ranks |= run_folder.reported_killed(run.folder, self._host)
-        for rank in sorted(dead - run.killed_ranks):
+    def _report_killed(self, run: _Followed, dead: set[tuple[int, str]], ended: bool) -> None:
+        """One line in this host's file of the run for each rank that went without an end, each time it did."""
+        if dead - run.reported:
+            run.reported |= run_folder.reported_killed(run.folder, self._host)
+        for rank, started in sorted(dead - run.reported):
             self._read_events(run, rank)
-            if ended or rank in run.ended_ranks:
+            # The end of an earlier life, before the run was resumed, is no end of this one.
+            if ended or run.rank_ends.get(rank, -1.0) >= (seconds(started) or 0.0):
                 continue
             log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
-            run.reports.append({"event": "status", "status": "killed", "rank": rank})
-            run.killed_ranks.add(rank)
+            run.reports.append({"event": "status", "status": "killed", "rank": rank, "started": started})
+            run.reported.add((rank, started))
 
     def _recent(self, run: _Followed) -> bool:
         ended = run.state.ended
@@ -249,7 +246,7 @@ class Runs:
                 self._take_events(run, rank, records)
             else:
                 with self._lock:
-                    run.state.rank(rank).take(records)
+                    self.tail.garbage_lines += run.state.rank(rank).take(records)
             for listener in self.listeners:
                 listener(run.state.run, rank, records)
 
@@ -265,7 +262,7 @@ class Runs:
             if record.get("event") == "checkpoint":
                 run.state.checkpoint = seconds(record.get("timestamp")) or run.state.checkpoint
             elif record.get("event") == "end":
-                run.ended_ranks.add(rank)
+                run.rank_ends[rank] = seconds(record.get("timestamp")) or time.time()
 
     def _measure_processes(self) -> None:
         for run in self._followed.values():
@@ -278,6 +275,8 @@ class Runs:
     def _forget(self, name: str) -> None:
         run = self._followed.pop(name)
         run.reports.close()
+        if self._watch:
+            self._watch.remove(run.folder)
         for path in run.files:
             self.tail.forget(path)
-        self._contents = {path: kept for path, kept in self._contents.items() if run.folder not in path.parents}
+        self._contents.forget(run.folder)

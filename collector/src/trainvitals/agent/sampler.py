@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from trainvitals.agent.worker import Found, Result, Worker
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.errors import DeviceLost, SourceAbsent, SourceError
-from trainvitals.model import Event, Labels, Reading, Tier, Value
+from trainvitals.model import Event, Labels, Reading, Value
 from trainvitals.sources import EventSource, Source
 
 DISCOVER_SECONDS = 10.0
@@ -31,6 +31,7 @@ class SourceState:
     up: bool | None = None
     problem: str = ""
     devices: int = 0
+    gpu_count: int = 0
     read_seconds: float = 0.0
     errors: int = 0
 
@@ -61,7 +62,7 @@ class Sampler:
         self._ticked = False
         self._ticking: threading.Thread | None = None
         self._said: set[str] = set()
-        self.last_tick = clock.monotonic()
+        self.last_published = clock.monotonic()
 
     def start(self) -> None:
         for source in self._sources:
@@ -83,15 +84,17 @@ class Sampler:
             self._ticking.join(STOP_SECONDS)
 
     def is_stuck(self) -> bool:
-        return self._clock.monotonic() - self.last_tick > max(10.0, 3 * self._interval)
+        """No tick has been published for a while, whatever the reason."""
+        return self._clock.monotonic() - self.last_published > max(10.0, 3 * self._interval)
 
     def tick(self) -> Sample:
         """One round: wake who is free, take what comes in time, and say what is known. The first one
         waits for every tier, so that devices have their names from the start."""
-        last: Tier = "fast" if self._ticked else "rare"
+        awaited = {(worker, tier) for worker in self._all_workers() for tier in worker.wake()}
+        if self._ticked:
+            awaited = {(worker, tier) for worker, tier in awaited if tier == "fast"}
         self._ticked = True
-        self.last_tick = began = self._clock.monotonic()
-        awaited = {id(worker) for worker in self._all_workers() if worker.wake()}
+        began = self._clock.monotonic()
         fresh: list[Reading] = []
         deadline = began + min(0.5, self._interval / 2)
         while awaited and (left := deadline - self._clock.monotonic()) > 0:
@@ -100,8 +103,8 @@ class Sampler:
             except Empty:
                 break
             self._take(result, fresh)
-            if isinstance(result, Result) and result.tier == last:
-                awaited.discard(id(result.worker))
+            if isinstance(result, Result):
+                awaited.discard((result.worker, result.tier))
         self._take_waiting(fresh)
         return self._sample(fresh)
 
@@ -111,6 +114,7 @@ class Sampler:
         while not self._stop.is_set():
             try:
                 self._publish(self.tick())
+                self.last_published = self._clock.monotonic()
             except Exception:
                 log.exception("a tick failed; the next one goes on")
             passed = self._clock.monotonic() - start
@@ -164,6 +168,7 @@ class Sampler:
         """The workers become those of the devices that were found; hung threads end when they can."""
         state, workers = self._states[found.source], self._workers[found.source]
         state.problem = str(found.error) if found.error else ""
+        state.gpu_count = max(state.gpu_count, found.gpu_count)
         state.up = None if isinstance(found.error, SourceAbsent) else found.error is None
         if found.error and state.up is not None:
             self._say(state.problem)
@@ -194,7 +199,7 @@ class Sampler:
     def _discover(self, source: Source) -> None:
         while not self._stop.is_set():
             try:
-                found = Found(source.name, source.discover(), None)
+                found = Found(source.name, source.discover(), None, source.gpu_count)
             except Exception as error:
                 found = Found(source.name, (), error)
             self._inbox.put(found)

@@ -15,11 +15,12 @@ from trainvitals.agent.history import HISTORY_FIELDS, History
 from trainvitals.agent.node_log import NodeLog, carried, gpu_values, read_lines
 from trainvitals.agent.runs import Runs
 from trainvitals.agent.sampler import Sample, Sampler, SourceState
+from trainvitals.agent.xids import Xids
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.errors import JournalError
 from trainvitals.journal import layout, retention
 from trainvitals.journal.record import seconds
-from trainvitals.model import EMPTY, Event, Reading, Snapshot
+from trainvitals.model import EMPTY, Event, Labels, Reading, Snapshot
 from trainvitals.sources import Source
 
 HOUSEKEEPING_SECONDS = 300.0
@@ -37,7 +38,7 @@ class Agent:
                  clock: Clock = SYSTEM) -> None:  # fmt: skip
         """`log_folder` takes the node's lines in place of the journal; what lies there is never tidied up."""
         self.root, self.host, self.interval = root, host or layout.host_name(), interval
-        self.snapshot: Snapshot = EMPTY
+        self._snapshot: Snapshot = EMPTY
         self.sources: dict[str, SourceState] = {}
         self.history = History()
         self.runs = Runs(root, self.host, clock)
@@ -49,9 +50,17 @@ class Agent:
         self._clock, self._began = clock, clock.now()
         self._expected, self._price = expected_gpus, node_price
         self._caps = {"runs_cap": runs_cap, "node_cap": node_cap}
-        self._most_gpus = self._journal_bytes = 0
+        self._journal_bytes = 0
+        self._most_gpus = 0
+        self._gpus_seen: dict[Labels, None] = {}
+        self._xids = Xids()
         self._stop = threading.Event()
         self._lock_fd = -1
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What was known at the last tick; nothing when that is too long ago to be called now."""
+        return EMPTY if self._sampler.is_stuck() else self._snapshot
 
     def start(self) -> None:
         if self._keeps_log:
@@ -80,8 +89,14 @@ class Agent:
         node = next((reading.values for reading in self.snapshot.of("host") if "gpu_count" in reading.values), {})
         count, expected = node.get("gpu_count", 0.0), node.get("gpu_expected_count", 0.0)
         if count < expected:  # type: ignore[operator]
-            problems.append(f"{count:.0f} of {expected:.0f} GPUs answer")
+            problems.append(f"{count:.0f} of {expected:.0f} GPUs answer{self._missing_words()}")
         return problems
+
+    def _missing_words(self) -> str:
+        """Which ones, as far as they were ever seen."""
+        present = {reading.labels for reading in self._snapshot.of("gpu")}
+        missing = [f"GPU {labels[0][1]} ({labels[1][1]})" for labels in self._gpus_seen if labels not in present]
+        return f": {', '.join(missing)} is missing" if missing else ""
 
     def _take_folder(self) -> None:
         """Every file has one writer: a second agent on this journal and host is turned away."""
@@ -108,13 +123,21 @@ class Agent:
         if self._keeps_log:
             self._node_log.write(sample.fresh, sample.readings)
         self.runs.catch_up(CATCH_UP_SECONDS)
-        readings = [*sample.readings, self._node(len(gpus), sample), *self.runs.readings(), *self._own(sample)]
-        self.snapshot = Snapshot(sample.timestamp, tuple(readings))
-        for listener in self.listeners:
-            listener(self.snapshot)
+        self._gpus_seen |= {gpu.labels: None for gpu in gpus}
+        readings = [
+            *sample.readings,
+            *self._xids.readings(sample.timestamp),
+            self._node(len(gpus), sample),
+            *self.runs.readings(),
+            *self._own(sample),
+        ]
+        self._snapshot = Snapshot(sample.timestamp, tuple(readings))
+        for listener in list(self.listeners):
+            listener(self._snapshot)
 
     def _node(self, gpus: int, sample: Sample) -> Reading:
-        self._most_gpus = max(self._most_gpus, gpus)
+        told = sum(state.gpu_count for state in sample.sources.values())
+        self._most_gpus = max(self._most_gpus, gpus, told)
         expected = self._expected if self._expected is not None else self._most_gpus
         values = {"gpu_count": float(gpus), "gpu_expected_count": float(expected)}
         if self._price is not None:
@@ -139,7 +162,10 @@ class Agent:
                 *(_source_reading(name, state, now) for name, state in sample.sources.items())]  # fmt: skip
 
     def _on_event(self, event: Event) -> None:
-        log.warning("%s on %s: %s", event.kind, dict(event.labels), dict(event.details))
+        self._xids.add(event)
+        where, what = (" ".join(f"{key} {value}" for key, value in pairs)
+                       for pairs in (event.labels, event.details.items()))  # fmt: skip
+        log.warning("%s: %s", where, what)
         if self._keeps_log:
             self._node_log.write_event(event)
 

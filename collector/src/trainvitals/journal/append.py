@@ -4,8 +4,10 @@ What cannot be written is dropped and counted; the first failure is logged once.
 lines go through a bounded queue, so that the caller never waits.
 """
 
+import errno
 import logging
 import os
+import stat
 import sys
 import threading
 import time
@@ -25,7 +27,10 @@ SLOW_WRITE_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 _DAY = 86400
 _CLOSED = _UNKNOWN = -1
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
+# A folder that another user may write into may hold a link or a pipe under the file's name.
+_FLAGS = (os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
+          | os.O_NONBLOCK)  # fmt: skip
+_FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 log = logging.getLogger("trainvitals.journal")
 
@@ -72,11 +77,11 @@ class Appender:
         with self._lock:
             return self._write(line, 1)
 
-    def close(self) -> None:
-        """Writes what waits, for two seconds at most."""
-        deadline = time.monotonic() + slow.FLUSH_SECONDS
+    def close(self, deadline: float | None = None) -> None:
+        """Writes what waits, until `deadline` (of time.monotonic(); two seconds from now) at most."""
+        deadline = slow.flush_deadline() if deadline is None else deadline
         if self._queue is not None:
-            self._queue.close()
+            self._queue.close(deadline - time.monotonic())
         if self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
             if not self._busy:
                 self._shut()
@@ -169,23 +174,31 @@ class Appender:
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._expected = _UNKNOWN
-        self._fd = self._new_file() if self._rotates else self._known_file()
+        self._fd = self._open_file()
         self._day = _today()
         status = os.fstat(self._fd)
         self._identity = (status.st_dev, status.st_ino)
         self._size = whole_length(self._fd)
         self._expected = self._size if self._size == status.st_size else _UNKNOWN
 
-    def _known_file(self) -> int:
-        self.path = self._folder / self._name
-        return os.open(self.path, _FLAGS, 0o644)
+    def _open_file(self) -> int:
+        """By way of the folder itself, which is no link to another."""
+        folder = os.open(self._folder, _FOLDER_FLAGS)
+        try:
+            return self._new_file(folder) if self._rotates else self._known_file(folder)
+        finally:
+            os.close(folder)
 
-    def _new_file(self) -> int:
+    def _known_file(self, folder: int) -> int:
+        self.path = self._folder / self._name
+        return _open_regular(self._name, folder, _FLAGS)
+
+    def _new_file(self, folder: int) -> int:
         """A name of its own even when two writers start within one second."""
         for later in range(3600):
             self.path = self._folder / stamped(self._name, self._suffix, time.time() + later)
             with suppress(FileExistsError):
-                return os.open(self.path, _FLAGS | os.O_EXCL, 0o644)
+                return _open_regular(self.path.name, folder, _FLAGS | os.O_EXCL)
         raise FileExistsError(f"no free name for {self._name} in {self._folder}")
 
     def _shut(self) -> None:
@@ -219,6 +232,14 @@ class Appender:
         self._late = []
         self._lock = threading.RLock()
         self._queue = None
+
+
+def _open_regular(name: str, folder: int, flags: int) -> int:
+    fd = os.open(name, flags, 0o644, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, f"{name} is not a regular file")
 
 
 def _today() -> int:

@@ -16,10 +16,13 @@ from pathlib import Path
 from trainvitals.errors import SettingError
 
 SHARED_ROOT = Path("/var/lib/trainvitals")
-TRAINING_FILE = re.compile(r"training_metrics_(\d{8}_\d{6})(?:\.rank(\d+))?\.jsonl\Z")
-NODE_FILE = re.compile(r"(gpu|host)_metrics_(\d{8}_\d{6})\.jsonl\Z")
-PROCESS_FILE = re.compile(r"process\.rank(\d+)\.json\Z")
-EVENTS_FILE = re.compile(r"events\.rank(\d+)\.jsonl\Z")
+# A rank has one spelling: rank00 is not rank0.
+_RANK = r"\.rank(0|[1-9][0-9]{0,5})"
+_WHEN = r"([0-9]{8}_[0-9]{6})"
+TRAINING_FILE = re.compile(rf"training_metrics_{_WHEN}(?:{_RANK})?\.jsonl\Z")
+NODE_FILE = re.compile(rf"(gpu|host)_metrics_{_WHEN}\.jsonl\Z")
+PROCESS_FILE = re.compile(rf"process{_RANK}\.json\Z")
+EVENTS_FILE = re.compile(rf"events{_RANK}\.jsonl\Z")
 RUN_FILE = "run.json"
 _UNSAFE = re.compile(r"[/\x00-\x1f\x7f]+")
 _MAX_NAME_BYTES = 120

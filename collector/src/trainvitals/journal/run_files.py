@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from trainvitals.journal import layout, runs
+from trainvitals.journal import layout, runs, slow
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
 from trainvitals.journal.record import timestamp
 
@@ -31,8 +31,9 @@ class RunFiles:
         self.events.append({"event": "end", "status": status, **details})
         self._run |= {"end": timestamp(), "status": status, **details}
         self._write_run()
-        self.metrics.close()
-        self.events.close()
+        deadline = slow.flush_deadline()
+        self.metrics.close(deadline)
+        self.events.close(deadline)
         self.rank.release()
 
     def _write_run(self) -> None:

@@ -8,6 +8,7 @@ drop it too, so within its own process the file is only ever reached through `Ra
 import errno
 import fcntl
 import os
+import stat
 import struct
 import time
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,9 @@ from trainvitals.journal.record import decode, encode, timestamp
 _FLOCK = struct.Struct("@hhqqi0q")
 _RUNNING = "run {!r} is running already: choose another run_id, or end it"
 CLAIM_SECONDS = 10.0
+_MAX_BYTES = 1 << 20
+# Something that is no file, put there under a file's name, must not keep the reader waiting.
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 _held: dict[tuple[int, int], int] = {}
 
 
@@ -105,7 +109,7 @@ def read_process(process_file: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     try:
-        return _parse(os.pread(fd, 1 << 20, 0))
+        return _parse(os.pread(fd, _MAX_BYTES, 0))
     except OSError:
         return None
     finally:
@@ -116,9 +120,15 @@ def read_process(process_file: Path) -> dict[str, Any] | None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """A small file such as run.json; None where it is missing or broken."""
     try:
-        return _parse(path.read_bytes())
+        fd = os.open(path, _READ_FLAGS)
     except OSError:
         return None
+    try:
+        return _parse(os.pread(fd, _MAX_BYTES, 0)) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def write_run(folder: Path, run: Mapping[str, Any]) -> None:
@@ -261,7 +271,7 @@ def _open_to_read(path: Path) -> tuple[int, bool]:
     held = _held.get(_identity(os.stat(path)))
     if held is not None:
         return held, True
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK), False
+    return os.open(path, _READ_FLAGS), False
 
 
 def _lock_holder(fd: int) -> int | None:

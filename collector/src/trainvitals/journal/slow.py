@@ -70,6 +70,11 @@ def _root(mounts: _Mounts) -> tuple[str, str]:
     return "", ""
 
 
+def flush_deadline() -> float:
+    """Until when what waits is written at a close; one for all that are closed together."""
+    return time.monotonic() + FLUSH_SECONDS
+
+
 class Queue:
     """Lines on their way to slow storage, written in one go by a daemon thread.
 
@@ -93,9 +98,9 @@ class Queue:
                 self._start()
         return True
 
-    def close(self) -> None:
-        """Waits until all is written, as long as that may take."""
-        deadline = time.monotonic() + FLUSH_SECONDS
+    def close(self, timeout: float | None = None) -> None:
+        """Waits until all is written, for `timeout` seconds (FLUSH_SECONDS) at most."""
+        deadline = flush_deadline() if timeout is None else time.monotonic() + timeout
         while self._bytes and time.monotonic() < deadline:
             time.sleep(GATHER_SECONDS / 2)
 

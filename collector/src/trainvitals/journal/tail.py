@@ -3,7 +3,8 @@
     tail = Tail(); tail.follow(path); tail.read(path)  ->  [{"step": 1, ...}, ...]
 `cursor()` is the place reached, as plain JSON; handed to a new Tail, reading goes on from there.
 A file is known by its first bytes, which hold a time in milliseconds, and not by its inode: a
-thinned copy is the same file, a new file on an old inode is not.
+thinned copy is the same file, a new file on an old inode is not. In a copy, or a file that was cut,
+the offset means nothing: there the place is found by the time of the last record that was read.
 """
 
 import os
@@ -30,6 +31,8 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 class _Place:
     offset: int = 0
     head: bytes = b""
+    inode: int = 0
+    last: str = ""
     read_as: tuple[int, int] = (0, 0)
 
 
@@ -38,11 +41,14 @@ class Tail:
         self._places: dict[Path, _Place] = {}
         self.garbage_lines = 0
         self.errors = 0
-        for path, (offset, head) in (cursor or {}).items():
-            self._places[Path(path)] = _Place(int(offset), bytes.fromhex(head))
+        for path, (offset, head, *more) in (cursor or {}).items():
+            # A cursor of an earlier version has no more than the two.
+            inode, last = more or (0, "")
+            self._places[Path(path)] = _Place(int(offset), bytes.fromhex(head), int(inode), str(last))
 
     def cursor(self) -> dict[str, Any]:
-        return {str(path): [place.offset, place.head.hex()] for path, place in self._places.items()}
+        return {str(path): [place.offset, place.head.hex(), place.inode, place.last]
+                for path, place in self._places.items()}  # fmt: skip
 
     def follow(self, path: Path) -> None:
         self._places.setdefault(path, _Place())
@@ -86,24 +92,29 @@ class Tail:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError("not a file")
-        self._find_place(place, fd, status.st_size)
+        self._find_place(place, fd, status)
         while block := self._block(fd, place, max_bytes):
             place.offset += len(block)
             self._remember_head(place, fd)
             if records := self._parse(block):
+                place.last = _last_time(records) or place.last
                 return records
         # As it was before the reading: what came since is news.
         place.read_as = (status.st_size, status.st_mtime_ns)
         return []
 
-    def _find_place(self, place: _Place, fd: int, size: int) -> None:
-        """Another file under the same name is read from its start, a shortened one from its end."""
+    def _find_place(self, place: _Place, fd: int, status: os.stat_result) -> None:
+        """Another file under the same name is read from its start, a changed one from where its new records
+        begin; where no time is known, a shortened one from its end."""
         if place.head and os.pread(fd, len(place.head), 0) != place.head:
             place.offset = 0
-        elif size < place.offset:
+        elif place.offset and place.last and _was_changed(place, fd, status):
+            place.offset = _later_than(place.last, fd)
+        elif status.st_size < place.offset:
             place.offset = whole_length(fd)
+        place.inode = status.st_ino
         if not place.offset:
-            place.head = b""
+            place.head, place.last = b"", ""
 
     def _remember_head(self, place: _Place, fd: int) -> None:
         """Of the first line only, which stays when the file is cut or thinned."""
@@ -124,6 +135,7 @@ class Tail:
             if size > MAX_LINE_BYTES:
                 self.garbage_lines += 1
                 place.offset += len(block)
+                place.last = ""  # The place lies within a line, as it does in a file that was changed.
                 self._go_to_line(fd, place)
                 size = max_bytes
 
@@ -150,3 +162,29 @@ class Tail:
             return decode(line)
         self.garbage_lines += bool(line.strip())
         return None
+
+
+def _last_time(records: list[Record]) -> str:
+    return next((time for record in reversed(records) if isinstance(time := record.get("timestamp"), str)), "")
+
+
+def _was_changed(place: _Place, fd: int, status: os.stat_result) -> bool:
+    """Otherwise than by what was added to its end."""
+    return (
+        status.st_size < place.offset
+        or place.inode not in (0, status.st_ino)
+        or os.pread(fd, 1, place.offset - 1) != b"\n"
+    )
+
+
+def _later_than(last: str, fd: int) -> int:
+    """Where the first line begins that is later; the end of the whole lines where none is."""
+    offset = 0
+    with open(os.dup(fd), "rb") as file:
+        file.seek(0)
+        while (line := file.readline(MAX_LINE_BYTES)).endswith(b"\n"):
+            with suppress(ValueError):
+                if _last_time([decode(line)]) > last:
+                    break
+            offset += len(line)
+    return offset

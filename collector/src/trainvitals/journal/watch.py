@@ -27,7 +27,7 @@ class Watch:
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._folders: dict[int, Path] = {}
-        self._known: set[Path] = set()
+        self._known: dict[Path, int] = {}
         self._unseen: set[Path] = set()
 
     def add(self, folder: Path) -> bool:
@@ -38,11 +38,17 @@ class Watch:
         number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), _MASK)
         if number >= 0:
             self._folders[number] = folder
-            self._known.add(folder)
+            self._known[folder] = number
             self._unseen.discard(folder)
         elif ctypes.get_errno() not in (errno.ENOENT, errno.ENOTDIR):
             self._unseen.add(folder)
         return folder in self._known
+
+    def remove(self, folder: Path) -> None:
+        """Gives the watch back; nothing happens for a folder that has none."""
+        self._unseen.discard(folder)
+        if folder in self._known:
+            self._forget(self._known[folder])
 
     def wait(self, timeout: float) -> bool:
         """True as soon as something changed."""
@@ -67,7 +73,7 @@ class Watch:
 
     def _forget(self, number: int) -> None:
         """The name may come to mean another folder, which `add` then takes."""
-        self._known.discard(self._folders.pop(number))
+        self._known.pop(self._folders.pop(number), None)
         self._libc.inotify_rm_watch(self.fd, number)
 
     def _retry(self) -> None:

@@ -28,6 +28,10 @@ class Source(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def gpu_count(self) -> int:
+        """The GPUs that it said there are when it was last asked for devices, those that hang included."""
+
     def discover(self) -> Sequence[Device]:
         """The devices there are now. Asked again and again; the same object is the same device."""
 

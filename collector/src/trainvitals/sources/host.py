@@ -75,6 +75,7 @@ class Host:
 
 class HostSource:
     name = "host"
+    gpu_count = 0
 
     def __init__(self, per_core: bool = False) -> None:
         self._hosts = [Host(per_core)]

@@ -6,6 +6,7 @@ go on under their UUIDs.
 """
 
 import ctypes
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,13 +18,16 @@ import pynvml as nv
 
 from trainvitals.errors import DeviceLost, SourceAbsent, SourceError
 from trainvitals.model import Event, Labels, Reading, Tier, Value
+from trainvitals.sources import nvml_fields
 from trainvitals.sources.nvml_fields import PROBES, text
 
 T = TypeVar("T")
+Identity = Any  # a handle and a UUID, or the error in their place
+log = logging.getLogger("trainvitals.nvml")
 
 _GONE = {nv.NVML_ERROR_GPU_IS_LOST, nv.NVML_ERROR_GPU_NOT_FOUND}
 _DOWN = {nv.NVML_ERROR_UNINITIALIZED, nv.NVML_ERROR_DRIVER_NOT_LOADED, nv.NVML_ERROR_LIB_RM_VERSION_MISMATCH}
-_NEVER = {nv.NVML_ERROR_NOT_SUPPORTED, nv.NVML_ERROR_FUNCTION_NOT_FOUND, nv.NVML_ERROR_NO_PERMISSION,
+_NEVER = {nv.NVML_ERROR_NOT_SUPPORTED, nv.NVML_ERROR_FUNCTION_NOT_FOUND,
           nv.NVML_ERROR_ARGUMENT_VERSION_MISMATCH, nv.NVML_ERROR_DEPRECATED}  # fmt: skip
 
 FIXES = {
@@ -36,19 +40,21 @@ FIXES = {
     nv.NVML_ERROR_NO_PERMISSION: "let this user read /dev/nvidia* (in a container: `--gpus all`)",
     nv.NVML_ERROR_UNINITIALIZED: "the driver was reloaded; it is tried again by itself",
 }
+ASK_AGAIN_EVERY = 5
+IDENTIFY_SECONDS = 1.5
 _LOOK_AT_SMI = "see what `nvidia-smi` says"
 
 
 class Gpu:
     """One device, read by one thread."""
 
-    def __init__(self, index: int, uuid: str, handle: Any, xids: "Xids") -> None:
+    def __init__(self, index: int, uuid: str, handle: Any) -> None:
         self.key = uuid
         self.errors = 0
         self.index = index
         self.labels: Labels = (("gpu", str(index)), ("uuid", uuid))
         self._handle = handle
-        self._xids = xids
+        self._rare_reads = 0
         self._unsupported: set[Callable[..., object]] = set()
 
     def renew(self, handle: Any) -> None:
@@ -69,9 +75,17 @@ class Gpu:
                 values.update(self._ask(probe) or {})
         readings = [Reading("gpu", self.labels, values, began)] if values else []
         if tier == "fast":
-            return readings + self._xids.readings(self)
+            return readings
+        if tier == "rare":
+            self._ask_all_again_now_and_then()
         more = self._ask(self._identity if tier == "rare" else self._instances)
         return readings + (more or [])
+
+    def _ask_all_again_now_and_then(self) -> None:
+        """A field may become known: MIG is switched off, a setting changed."""
+        self._rare_reads += 1
+        if self._rare_reads % ASK_AGAIN_EVERY == 0:
+            self._unsupported = set()
 
     def _ask(self, probe: Callable[[Any], T]) -> T | None:
         try:
@@ -92,11 +106,7 @@ class Gpu:
             raise explained(error) from error
 
     def _identity(self, handle: Any) -> list[Reading]:
-        labels = (*self.labels, ("name", _said(nv.nvmlDeviceGetName, handle)),
-                  ("pci_bus_id", _said(lambda h: nv.nvmlDeviceGetPciInfo(h).busId, handle)),
-                  ("driver_version", _said(nv.nvmlSystemGetDriverVersion)),
-                  ("cuda_version", _cuda_version()),
-                  ("vbios_version", _said(nv.nvmlDeviceGetVbiosVersion, handle)))  # fmt: skip
+        labels = (*self.labels, *nvml_fields.identity(handle))
         return [Reading("gpu_info", labels, {"info": 1.0}, time.time())]
 
     def _instances(self, handle: Any) -> list[Reading]:
@@ -116,33 +126,16 @@ class Gpu:
         return Reading("mig", labels, values, time.time())
 
 
-class Xids:
-    """How often each Xid came, by GPU, since the agent started."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, dict[int, tuple[int, float]]] = {}
-
-    def add(self, uuid: str, xid: int, when: float) -> None:
-        of_gpu = self._seen.setdefault(uuid, {})
-        of_gpu[xid] = (of_gpu.get(xid, (0, 0.0))[0] + 1, when)
-
-    def readings(self, gpu: Gpu) -> list[Reading]:
-        now = time.time()
-        return [
-            Reading("xid", (*gpu.labels, ("xid", str(xid))),
-                    {"errors_total": float(count), "last_timestamp_seconds": when}, now)
-            for xid, (count, when) in list(self._seen.get(gpu.key, {}).items())
-        ]  # fmt: skip
-
-
 class NvmlSource:
     name = "nvml"
 
     def __init__(self) -> None:
+        self.gpu_count = 0
         self._started = False
+        self._asked: set[int] = set()
+        self._said: set[tuple[int, str]] = set()
         self._gpus: dict[str, Gpu] = {}
         self._uuids: dict[int, str] = {}
-        self._xids = Xids()
         self._generation = 0
         self._events: tuple[int, object, set[int]] | None = None
         self._pause = threading.Event()
@@ -180,26 +173,59 @@ class NvmlSource:
             nv.nvmlInit()
             self._started = True
             self._generation += 1
-        found = [gpu for index in range(nv.nvmlDeviceGetCount()) if (gpu := self._gpu(index)) is not None]
+        self.gpu_count = nv.nvmlDeviceGetCount()
+        answers = self._identified(self.gpu_count)
+        found = [gpu for index in range(self.gpu_count) if (gpu := self._gpu(index, answers.get(index))) is not None]
+        errors = [answer for answer in answers.values() if isinstance(answer, nv.NVMLError)]
+        if errors and not found and not all(error.value in _GONE for error in errors):
+            raise errors[0]
         self._gpus = {gpu.key: gpu for gpu in found}
         return found
 
-    def _gpu(self, index: int) -> Gpu | None:
-        """A known handle is not asked for its name again: a GPU that hangs would hold up the rest."""
+    def _identified(self, count: int) -> dict[int, Identity]:
+        """Each GPU is asked who it is in a thread of its own, so that one that hangs hides no other."""
+        answers: dict[int, Identity] = {}
+        threads = []
+        for index in set(range(count)) - self._asked:
+            self._asked.add(index)
+            threads.append(threading.Thread(target=self._identify, args=(index, answers), daemon=True))
+            threads[-1].start()
+        deadline = time.monotonic() + IDENTIFY_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return dict(answers)
+
+    def _identify(self, index: int, answers: dict[int, Identity]) -> None:
         try:
             handle = nv.nvmlDeviceGetHandleByIndex(index)
-            address = _address(handle)
-            uuid = self._uuids.get(address) or text(nv.nvmlDeviceGetUUID(handle))
+            answers[index] = handle, self._uuids.get(_address(handle)) or text(nv.nvmlDeviceGetUUID(handle))
         except nv.NVMLError as error:
-            if error.value in _GONE:
-                return None
-            raise
-        self._uuids[address] = uuid
+            answers[index] = error
+        finally:
+            self._asked.discard(index)
+
+    def _gpu(self, index: int, answer: Identity) -> Gpu | None:
+        """A GPU known before that does not answer now stays: how it is read tells whether it lives."""
+        if answer is None:
+            self._say(index, "it does not answer")
+            return next((gpu for gpu in self._gpus.values() if gpu.index == index), None)
+        if isinstance(answer, nv.NVMLError):
+            if answer.value in _DOWN:
+                raise answer
+            self._say(index, str(answer))
+            return None
+        handle, uuid = answer
+        self._uuids[_address(handle)] = uuid
         gpu = self._gpus.get(uuid)
         if gpu is None or gpu.index != index:
-            return Gpu(index, uuid, handle, self._xids)
+            return Gpu(index, uuid, handle)
         gpu.renew(handle)
         return gpu
+
+    def _say(self, index: int, problem: str) -> None:
+        if (index, problem) not in self._said:
+            self._said.add((index, problem))
+            log.warning("nvml: GPU %d cannot be identified: %s", index, problem)
 
     def _stop(self) -> None:
         if self._started:
@@ -235,7 +261,6 @@ class NvmlSource:
         if gpu is None or not data.eventType & nv.nvmlEventTypeXidCriticalError:
             return []
         xid, now = int(data.eventData), time.time()
-        self._xids.add(gpu.key, xid, now)
         return [Event("xid", gpu.labels, {"xid": xid}, now)]
 
 
@@ -260,18 +285,3 @@ def has_hardware(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
 
 def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
-
-
-def _said(call: Callable[..., str | bytes], *arguments: Any) -> str:
-    try:
-        return text(call(*arguments))
-    except nv.NVMLError:
-        return ""
-
-
-def _cuda_version() -> str:
-    try:
-        number = nv.nvmlSystemGetCudaDriverVersion_v2()
-    except nv.NVMLError:
-        return ""
-    return f"{number // 1000}.{number % 1000 // 10}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pynvml as nv
 
 from trainvitals.catalog import THROTTLE_REASONS
-from trainvitals.model import Tier, Value
+from trainvitals.model import Labels, Tier, Value
 
 Handle = object
 Values = dict[str, Value]
@@ -159,6 +159,27 @@ def _ecc_mode(handle: Handle) -> Values:
 
 def _mig(handle: Handle) -> Values:
     return {"mig_enabled": float(nv.nvmlDeviceGetMigMode(handle)[0])}
+
+
+def identity(handle: Handle) -> Labels:
+    """What the device is; empty where it does not say."""
+    return (("name", _said(nv.nvmlDeviceGetName, handle)),
+            ("pci_bus_id", _said(lambda h: nv.nvmlDeviceGetPciInfo(h).busId, handle)),
+            ("driver_version", _said(nv.nvmlSystemGetDriverVersion)),
+            ("cuda_version", _said(_cuda_version)),
+            ("vbios_version", _said(nv.nvmlDeviceGetVbiosVersion, handle)))  # fmt: skip
+
+
+def _said(call: Callable[..., str | bytes], *arguments: Handle) -> str:
+    try:
+        return text(call(*arguments))
+    except nv.NVMLError:
+        return ""
+
+
+def _cuda_version() -> str:
+    number = nv.nvmlSystemGetCudaDriverVersion_v2()
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 PROBES: dict[Tier, tuple[Probe, ...]] = {

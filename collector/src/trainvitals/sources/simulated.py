@@ -18,7 +18,7 @@ Schedule = Callable[[float], str]
 
 IDLE_WATTS, LIMIT_WATTS = 70.0, 700.0
 AMBIENT_CELSIUS, CELSIUS_PER_WATT = 28.0, 0.055
-WARM_UP_SECONDS = 25.0
+WARM_UP_SECONDS = 12.0
 SLOWDOWN_CELSIUS, SHUTDOWN_CELSIUS = 87.0, 92.0
 MEMORY_MB = 81559.0
 SM_MAX_HERTZ, MEMORY_HERTZ = 1.98e9, 2.619e9
@@ -43,8 +43,8 @@ class Course:
 
 COURSES: dict[str, Course] = {
     "healthy": Course(96, 0.92, 0.78),
-    "hot": Course(97, 0.97, 0.78, extra_celsius=20.0),
-    "throttled": Course(97, 0.62, 0.78, extra_celsius=27.0, clock_share=0.58,
+    "hot": Course(97, 0.97, 0.78, extra_celsius=17.0),
+    "throttled": Course(97, 0.62, 0.78, extra_celsius=36.0, clock_share=0.58,
                         reasons=("hw_slowdown", "hw_thermal_slowdown")),
     "ecc": Course(95, 0.90, 0.78, ecc=True),
     "xid79": Course(96, 0.92, 0.78, xid=79, lost=True),
@@ -76,13 +76,13 @@ class SimulatedGpu:
         self._watts, self._joules, self._utilization = IDLE_WATTS, 5.0e6, 0.0
         self._throttled_seconds = 0.0
         self._corrected = 0
-        self.xids: dict[int, tuple[int, float]] = {}
+        self.xids: set[int] = set()
 
     def read(self, tier: Tier) -> Sequence[Reading]:
         now = self._clock.now()
         state = self._advance()
         if tier == "fast":
-            return [Reading("gpu", self.labels, self._fast(state), now), *self._xid_readings(now)]
+            return [Reading("gpu", self.labels, self._fast(state), now)]
         if tier == "slow":
             return [Reading("gpu", self.labels, self._slow(state), now)]
         return [Reading("gpu", self.labels, dict(_LIMITS), now), self._identity(now)]
@@ -113,7 +113,7 @@ class SimulatedGpu:
         sm = SM_MAX_HERTZ * state.clock_share
         return {
             "utilization_percent": float(round(self._utilization)),
-            "memory_used_mb": round(MEMORY_MB * state.memory_share + self.index * 16.0),
+            "memory_used_mb": float(round(MEMORY_MB * state.memory_share + self.index * 16.0)),
             "memory_total_mb": MEMORY_MB,
             "temperature_celsius": float(round(self._celsius)),
             "power_draw_watts": round(self._watts, 3),
@@ -166,13 +166,6 @@ class SimulatedGpu:
                   ("driver_version", "simulated"), ("cuda_version", ""), ("vbios_version", ""))  # fmt: skip
         return Reading("gpu_info", labels, {"info": 1.0}, now)
 
-    def _xid_readings(self, now: float) -> list[Reading]:
-        return [
-            Reading("xid", (*self.labels, ("xid", str(xid))),
-                    {"errors_total": float(count), "last_timestamp_seconds": when}, now)
-            for xid, (count, when) in self.xids.items()
-        ]  # fmt: skip
-
 
 _LIMITS: dict[str, Value] = {
     "clock_max_hertz_graphics": SM_MAX_HERTZ,
@@ -201,6 +194,7 @@ class SimulatedSource:
         schedule = scenario if callable(scenario) else lambda _: scenario
         self._clock = clock
         self._gpus = [SimulatedGpu(index, count, seed, schedule, clock) for index in range(count)]
+        self.gpu_count = count
 
     def discover(self) -> Sequence[SimulatedGpu]:
         return self._gpus
@@ -217,7 +211,7 @@ class SimulatedSource:
         if not xid or xid in gpu.xids or not gpu.is_faulty():
             return []
         now = self._clock.now()
-        gpu.xids[xid] = (1, now)
+        gpu.xids.add(xid)
         return [Event("xid", gpu.labels, {"xid": xid}, now)]
 
 

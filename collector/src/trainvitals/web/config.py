@@ -28,6 +28,10 @@ _BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _HIDDEN = "(not shown)"
+# One password can be written in many headers: in what case `Basic` is, for one.
+_MAX_GOOD = 64
+# bcrypt looks at no more of a password: what is longer would be let in by its beginning.
+_BCRYPT_BYTES = 72
 
 
 @dataclass(slots=True)
@@ -35,7 +39,8 @@ class WebConfig:
     users: dict[str, bytes] = field(default_factory=dict, repr=False)
     headers: dict[str, str] = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
-    _good: set[bytes] = field(default_factory=set, repr=False)
+    # Replaced, not changed: it is read in another thread.
+    _good: tuple[bytes, ...] = field(default=(), repr=False)
 
     def admits(self, authorization: str) -> bool:
         """Whether a request's Authorization header names a user and their password."""
@@ -43,7 +48,7 @@ class WebConfig:
             return True
         if not self._is_right(authorization):
             return False
-        self._good.add(_digest(authorization))
+        self._good = (*self._good, _digest(authorization))[-_MAX_GOOD:]
         return True
 
     def has_admitted(self, authorization: str) -> bool:
@@ -62,7 +67,8 @@ class WebConfig:
         known = self.users.get(user)
         # An unknown user takes as long as a wrong password.
         expected = known or next(iter(self.users.values()))
-        right = bcrypt.checkpw(password.encode()[:72], expected)
+        secret = password.encode()
+        right = bcrypt.checkpw(secret[:_BCRYPT_BYTES], expected) and len(secret) <= _BCRYPT_BYTES
         return right and known is not None and scheme.lower() == "basic"
 
 

@@ -1,8 +1,9 @@
 """What stands before every request: the Host check, basic auth, and headers that keep a page to itself.
 
 A page on another site can make a browser send requests here under a name of its own (DNS rebinding):
-only addresses, localhost and names that were allowed get an answer. Scrapers may call by any name,
-but nobody from another site's page.
+page and API answer to addresses, localhost and names that were allowed only. /metrics and /healthz answer
+to any Host, for scrapers call by any name, so that such a page can read these two; what sends another
+site's Origin is refused everywhere.
 """
 
 import ipaddress

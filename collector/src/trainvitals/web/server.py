@@ -44,7 +44,7 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         self._loop = asyncio.get_running_loop()
-        before = {number: signal.signal(number, self.end) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self.end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
             yield
         finally:

@@ -15,6 +15,7 @@ class Streams:
         self._agent, self._tell = agent, tell
         self._wakers: set[asyncio.Event] = set()
         self._ended = False
+        self._event: tuple[Snapshot, list[str], bytes] | None = None
 
     def end(self) -> None:
         self._ended = True
@@ -33,12 +34,19 @@ class Streams:
         try:
             while not self._ended:
                 waker.clear()
-                yield b"data: " + self._tell() + b"\n\n"
+                yield self._told()
                 while not await _set_within(waker, KEEP_ALIVE_SECONDS):
                     yield b": still here\n\n"
         finally:
             self._agent.listeners.remove(wake)
             self._wakers.discard(waker)
+
+    def _told(self) -> bytes:
+        """Made once for all readers, anew with each snapshot and where the agent's health changes between."""
+        snapshot, problems = self._agent.snapshot, self._agent.health()
+        if self._event is None or self._event[0] is not snapshot or self._event[1] != problems:
+            self._event = (snapshot, problems, b"data: " + self._tell() + b"\n\n")
+        return self._event[2]
 
 
 async def _set_within(event: asyncio.Event, timeout: float) -> bool:

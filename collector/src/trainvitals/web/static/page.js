@@ -1,6 +1,8 @@
 "use strict";
 // Live readings, drawn from the event stream; unknown values show as a dash.
 const UNKNOWN = "–";
+const WAIT_SECONDS = 15;
+const phaseSums = new Map();
 const find = (id) => document.getElementById(id);
 const known = (value, show) => (value === undefined || value === null ? UNKNOWN : show(value));
 const whole = (unit) => (value) => (typeof value === "number" ? value.toFixed(0) + unit : String(value));
@@ -35,17 +37,39 @@ function gpuRow(gpu) {
   ]);
 }
 
+function xidRows(xids) {
+  return xids.map((xid) => {
+    const line = document.createElement("li");
+    line.textContent = "GPU " + xid.gpu + ": Xid " + xid.xid + ", " +
+      known(xid.last_timestamp_seconds, (at) => new Date(1000 * at).toLocaleTimeString("en-GB"));
+    return line;
+  });
+}
+
+// What the phases of a rank had taken at each snapshot of the last 15 seconds; a sum that falls is another run's.
+function waitShare(run, rank, now) {
+  const all = Object.keys(rank).filter((key) => key.startsWith("phase_seconds_total_"))
+    .reduce((sum, key) => sum + rank[key], 0);
+  const newest = { at: now, wait: rank.phase_seconds_total_data_wait || 0, all };
+  let kept = phaseSums.get(run) || [];
+  if (kept.length && (kept[kept.length - 1].all > all || kept[kept.length - 1].at > now)) kept = [];
+  // The newest of those that are old enough stays as the start.
+  const start = kept.findLastIndex((sums) => now - sums.at >= WAIT_SECONDS);
+  kept = [...kept.slice(Math.max(0, start)), newest];
+  phaseSums.set(run, kept);
+  const spent = all - kept[0].all;
+  return spent > 0 ? (newest.wait - kept[0].wait) / spent : undefined;
+}
+
 function runRow(run, now) {
-  const first = run.ranks[0] || {};
-  const wait = first.phase_seconds_total_data_wait;
-  const all = Object.keys(first).filter((key) => key.startsWith("phase_seconds_total_"))
-    .reduce((sum, key) => sum + first[key], 0);
+  const first = run.ranks.find((rank) => rank.rank === 0) || {};
+  const share = waitShare(run.run, first, now);
   const planned = run.planned_steps ? " of " + run.planned_steps : "";
   return row([
     run.run, run.status, String(run.ranks.length),
     known(first.step, (step) => step + planned),
     known(first.loss, (loss) => (typeof loss === "number" ? loss.toPrecision(4) : loss)),
-    all ? known(wait, (seconds) => (100 * seconds / all).toFixed(0) + "%") : UNKNOWN,
+    known(share, (ratio) => (100 * ratio).toFixed(0) + "%"),
     known(first.last_step_timestamp_seconds, (at) => Math.max(0, now - at).toFixed(0) + " s ago"),
   ]);
 }
@@ -87,6 +111,10 @@ function draw(now) {
   say(problems.length ? "✗ " + problems.join("; ") : "✓ Live", problems.length > 0);
   const why = sources.map((source) => source.problem).filter(Boolean).join("; ");
   fill("gpus", now.gpus.map(gpuRow), why || "No GPU answers.");
+  find("xids").replaceChildren(...xidRows(now.xids));
+  find("xids").hidden = now.xids.length === 0;
+  const there = new Set(now.runs.map((run) => run.run));
+  for (const run of phaseSums.keys()) if (!there.has(run)) phaseSums.delete(run);
   fill("runs", now.runs.map((run) => runRow(run, Date.parse(now.timestamp) / 1000)));
   find("host").replaceChildren(...hostRows(now.host));
 }
