@@ -72,13 +72,19 @@ def _complain(text: str) -> int:
     return 2
 
 
+class _Ended(KeyboardInterrupt):
+    """Python remembers a plain one that comes while text is executed (a dataclass), and dies of it at exit."""
+
+
 def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    raise _Ended
 
 
 def _end_on_signals() -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    # Who starts it with nohup wants it to stay.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _interrupt)
 
 
 def serve(settings: Settings, _: dict[str, Any]) -> int:

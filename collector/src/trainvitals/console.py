@@ -58,7 +58,8 @@ def json_line(text: str, when: float, process_id: str, logger: str) -> str:
 def say(text: str) -> bool:
     """Prints a line at once; False when standard output takes none, and from then on it goes nowhere."""
     try:
-        print(text, flush=True)
+        # One write, so that what two threads say does not run together.
+        print(f"{text}\n", end="", flush=True)
     except OSError:
         leave_stdout()
         return False
@@ -76,9 +77,10 @@ def teller(form: str, process_id: str) -> Callable[[str], None]:
 
 
 def on_end(handler: Callable[..., Any]) -> None:
-    """Ctrl-C, an end that was asked for, and a terminal that is closed."""
+    """Ctrl-C, an end that was asked for, and a terminal that is closed, unless started with nohup."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, handler)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def typed() -> str:

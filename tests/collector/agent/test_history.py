@@ -116,3 +116,33 @@ print((psutil.Process().memory_info().rss - before) / 2**20)
 """
     grown = float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
     assert 6 < grown <= 8
+
+
+def test_after_the_clock_was_ahead_and_was_set_right_the_present_shows() -> None:
+    history = History()
+    for second in range(-600, 0):
+        put(history, NOW + second, 40)
+    for second in range(600):
+        put(history, NOW + 86400 + second, 90)
+    for second in range(600):
+        put(history, NOW + second, 50)
+    for start, seconds in ((NOW + 590, 1), (NOW - 20_000, 10), (NOW - 20 * 86400, 60)):
+        width, found = points(history, start, NOW + 2 * 86400, NOW + 599)
+        seen = [point for point in found if point[1] is not None]
+        assert width == seconds
+        assert {point[1] for point in seen} <= {40, 50}, width
+        assert seen[-1][0] == pytest.approx(NOW + 599, abs=width)
+
+
+def test_a_reading_that_comes_a_little_late_clears_nothing() -> None:
+    history = History()
+    put(history, NOW, 50)
+    put(history, NOW - 3, 40)
+    assert [point[1] for point in points(history, NOW - 3)[1]] == [40, None, None, 50]
+
+
+def test_what_is_replayed_never_sets_the_present_back() -> None:
+    history = History()
+    put(history, NOW, 50)
+    put(history, NOW - 3000, 40, replayed=True)
+    assert points(history, NOW)[1] == [(NOW, 50, 50)]

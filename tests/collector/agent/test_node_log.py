@@ -72,7 +72,8 @@ def test_a_new_file_opens_with_everything(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(files) > 1
     for path in files:
         assert any("pcie_width" in json.loads(line) for line in path.open()), path
-    assert {line["pcie_width"] for line in carried(read_lines(tmp_path, 0))} == {16.0}
+    told = {line["timestamp"]: line["pcie_width"] for line in carried(read_lines(tmp_path, 0)) if "uuid" in line}
+    assert list(told.values()) == [16.0] * 6
 
 
 def test_nothing_is_written_of_a_gpu_that_was_not_read(tmp_path: Path) -> None:
@@ -111,3 +112,48 @@ def test_a_day_of_eight_busy_gpus_leaves_room_for_a_month_of_thinned_lines(tmp_p
     write(log, {**busy, "energy_joules_total": 5001720.1, "memory_controller_utilization_ratio": 0.6,
                 "clock_hertz_graphics": 1740e6, "clock_hertz_sm": 1740e6})  # fmt: skip
     assert (log.gpus._size - size) * 8 * 86400 < 300e6
+
+
+def test_nothing_is_carried_from_one_file_into_the_next(tmp_path: Path) -> None:
+    (tmp_path / "gpu_metrics_20250730_100000.jsonl").write_text('{"gpu_index":0,"uuid":"a","pcie_width":8}\n')
+    (tmp_path / "gpu_metrics_20250730_110000.jsonl").write_text('{"gpu_index":0,"uuid":"a"}\n{"gpu_index":0}\n')
+    told = list(carried(read_lines(tmp_path, 0)))
+    assert [line.get("pcie_width") for line in told] == [8, None, None]
+    assert told[2] == {"gpu_index": 0, "uuid": "a"}
+
+
+def test_a_gpu_that_was_exchanged_starts_afresh_and_so_does_the_one_put_back(tmp_path: Path) -> None:
+    log = NodeLog(tmp_path)
+    for uuid, values in (("a", {"pcie_width": 16.0}), ("b", {"ecc": 1.0}), ("a", {"pcie_width": 16.0})):
+        one = Reading("gpu", (("gpu", "3"), ("uuid", uuid)), {**GIVEN, **values}, 1753878896.0)
+        log.write([one], [one])
+    told = list(carried(read_lines(tmp_path, 0)))
+    assert [(line["uuid"], line.get("pcie_width"), line.get("ecc")) for line in told] == [
+        ("a", 16.0, None), ("b", None, 1.0), ("a", 16.0, None)]  # fmt: skip
+
+
+def test_after_lines_were_lost_everything_is_written_again(tmp_path: Path) -> None:
+    """The append may have said yes: on slow storage a line is lost later."""
+    log = NodeLog(tmp_path)
+    write(log, {**GIVEN, "pcie_width": 16.0, "ecc": 1.0})
+    write(log, {**GIVEN, "pcie_width": 8.0})
+    path = log.gpus.path
+    assert path
+    first, _ = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first)  # what told of the change is gone
+    log.gpus.counts.dropped += 1
+    for _ in range(2):
+        write(log, {**GIVEN, "pcie_width": 8.0})
+    assert [(line["pcie_width"], line["ecc"]) for line in carried(read_lines(tmp_path, 0))] == [
+        (16.0, 1.0), (8.0, None), (8.0, None)]  # fmt: skip
+    assert "pcie_width" not in lines(tmp_path)[2]
+
+
+def test_a_file_that_is_tidied_up_while_others_are_read_is_passed_over(tmp_path: Path) -> None:
+    files = [tmp_path / f"gpu_metrics_20250730_1{hour}0000.jsonl" for hour in range(3)]
+    for hour, path in enumerate(files):
+        path.write_text(f'{{"gpu_index":{hour}}}\n')
+    reading = read_lines(tmp_path, 0)
+    seen = [next(reading)[1]["gpu_index"]]
+    files[1].unlink()
+    assert seen + [record["gpu_index"] for _, record in reading] == [0, 2]

@@ -5,9 +5,11 @@ from typing import Any
 
 import orjson
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from trainvitals import exporter
-from trainvitals.agent.run_state import MAX_CUSTOM_NAMES, RankState, RunState
+from trainvitals.agent.run_folder import gpus_of
+from trainvitals.agent.run_state import MAX_CUSTOM_NAMES, MAX_KEPT_NAMES, RankState, RunState, as_label
 from trainvitals.catalog import SERIES
 from trainvitals.model import Histogram, Reading, Snapshot
 from trainvitals.web import views
@@ -132,3 +134,73 @@ def test_hostile_names_and_numbers_can_still_be_exported() -> None:
     assert b"training_loss" in text
     assert max(map(len, text.splitlines())) < 1000
     orjson.dumps(views.runs_view(Snapshot(NOW, tuple(run.readings(NOW)))))
+
+
+def nested(deep: int = 100_000) -> Any:
+    value: Any = 1
+    for _ in range(deep):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("odd", [nested(), [1], {"a": 1}, None], ids=["deep", "list", "map", "none"])
+def test_what_is_no_text_and_no_number_is_an_empty_label(odd: object) -> None:
+    run = RunState("r", info={"name": odd, "framework": odd, "world_size": odd})
+    labels = dict(told(run, "run_info")[0].labels)
+    assert [labels["name"] or "r", labels["framework"]] == ["r", ""]
+
+
+def test_what_is_text_or_a_number_is_its_own_label() -> None:
+    assert [as_label(value) for value in ("a", 3, 1.5, True)] == ["a", "3", "1.5", "True"]
+    assert as_label(10**5000) in ("", "1" + "0" * 199)  # newer Pythons write no integer that long
+
+
+def test_no_series_comes_twice_whatever_the_names() -> None:
+    """Two names that differ in what no label can hold are one label."""
+    run = RunState("r", status="running")
+    bad = {chr(0xD800 + n): math.nan for n in range(8)} | {"long" * 100 + str(n): math.inf for n in range(8)}
+    own = {chr(0xDC00 + n): 1.0 for n in range(8)} | {"wide" * 100 + str(n): 2.0 for n in range(8)} | {'a"\n\\': 1.0}
+    for rank in (0, 1):
+        run.rank(rank).take([record(1, **bad, **own)])
+        run.gpus[rank] = gpus_of({"gpus": [{"gpu": 0, "uuid": "G"}, {"gpu": "0", "uuid": "G"}, {"gpu": 1}]})
+    text, _ = exporter.render(Snapshot(NOW, tuple(run.readings(NOW))))
+    samples = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
+    series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in samples]
+    assert len(series) == len(set(series))
+    counts = {sample.labels["field"]: sample.value for sample in samples if sample.name == "training_nonfinite_total"}
+    assert counts == {"?": 8.0, "long" * 50: 8.0}
+    assert len([name for name, _ in series if "gpu_info" in name]) == 4
+
+
+def test_fields_that_were_no_number_are_capped_and_the_loss_is_among_them() -> None:
+    run = RunState("r")
+    run.rank(0).take([record(1, **{f"m{n}": math.nan for n in range(MAX_CUSTOM_NAMES + 5)}, loss=math.nan)])
+    fields = [reading.label("field") for reading in told(run, "nonfinite")]
+    assert len(fields) == MAX_CUSTOM_NAMES + 1
+    assert fields[-1] == "loss"
+
+
+def test_names_without_end_take_no_memory_without_end_and_are_counted() -> None:
+    run = RunState("r")
+    for step in range(1, 101):
+        run.rank(0).take([record(step, **{f"m{step}_{n}": 1.0 for n in range(100)})])
+    run.rank(0).take([record(101, loss=2.0)])
+    assert len(run.rank(0).last) <= MAX_KEPT_NAMES
+    assert rank_values(run.rank(0))["loss"] == 2.0
+    assert {"metrics_dropped_total": 10_000.0 - MAX_CUSTOM_NAMES} in [dict(r.values) for r in told(run, "run")]
+
+
+class Odd:
+    """Compares with nothing, like lists nested too deep."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RecursionError
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_a_record_that_cannot_be_taken_is_lost_alone() -> None:
+    state = RankState(0)
+    assert state.take([record(1), {"step": Odd()}, record(2, loss=3.0)]) == 1
+    assert rank_values(state)["loss"] == 3.0
+    assert state.steps == 2

@@ -14,9 +14,12 @@ import pytest
 
 from tests.collector.support import wait_for
 from trainvitals.agent import runs as module
+from trainvitals.agent.run_folder import Contents
+from trainvitals.agent.run_state import RankState
 from trainvitals.agent.runs import Runs
 from trainvitals.clock import Clock
 from trainvitals.journal import layout
+from trainvitals.journal import runs as journal_runs
 from trainvitals.journal.record import Record
 from trainvitals.model import Reading
 
@@ -305,3 +308,128 @@ def test_a_run_that_breaks_its_reader_leaves_the_others(tmp_path: Path, trainers
         trainer.say("step")
     runs.update()
     assert values(runs, "rank", "0")["steps_total"] == 1.0
+
+
+def test_a_name_nested_without_end_hides_no_run(tmp_path: Path, trainers: list[Trainer]) -> None:
+    trainers.append(Trainer(tmp_path))
+    (tmp_path / "runs" / "gemma" / "run.json").write_text('{"name":' + "[" * 1000 + "]" * 1000 + "}")
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    assert status(runs) == ("running",)
+
+
+def test_a_run_that_cannot_be_told_is_left_out_alone_and_logged_once(
+    tmp_path: Path, trainers: list[Trainer], caplog: pytest.LogCaptureFixture
+) -> None:
+    trainers += [Trainer(tmp_path, "bad"), Trainer(tmp_path, "good")]
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    runs._followed["bad"].state.processes = None  # type: ignore[assignment]
+    for _ in range(3):
+        assert {reading.label("run") for reading in runs.readings()} == {"good"}
+    assert len([entry for entry in caplog.records if "cannot be followed" in entry.message]) == 1
+
+
+def test_a_record_that_cannot_be_taken_is_counted_as_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "runs" / "copied"
+    folder.mkdir(parents=True)
+    (folder / "training_metrics_20250730_123456.jsonl").write_text('{"step":1}\n{"step":2}\n{"step":3}\n')
+    take = RankState._take
+    monkeypatch.setattr(RankState, "_take", lambda self, record: take(self, record if record["step"] != 2 else None))
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    assert runs.tail.garbage_lines == 1
+    assert values(runs, "rank", "0")["steps_total"] == 2.0
+
+
+def _reports(root: Path, run: str) -> list[Record]:
+    path = root / "runs" / run / "agent" / "here.jsonl"
+    return [json.loads(line) for line in path.open()] if path.exists() else []
+
+
+def _look_again(runs: Runs) -> None:
+    runs._next_look = 0.0
+    runs.update()
+
+
+def test_ranks_of_another_kernel_are_read_but_never_reported_killed(tmp_path: Path, trainers: list[Trainer]) -> None:
+    """Where locks do not show across hosts, all ranks of the others look dead."""
+    trainers += [Trainer(tmp_path, rank=rank, world=2, run_id="both") for rank in (0, 1)]
+    trainers[1].say("step")
+    _move(tmp_path / "runs" / "both" / "process.rank1.json", layout.boot_id(), "elsewhere")
+    trainers[1].kill()
+    runs = Runs(tmp_path, "here")
+    assert _ranks(runs) >= {"1"}
+    assert status(runs) == ("running",)
+    trainers[0].kill()
+    _look_again(runs)
+    assert status(runs) == ("killed",)
+    assert [line["rank"] for line in _reports(tmp_path, "both")] == [0]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("first", ["step", "crash"])
+def test_a_run_resumed_and_killed_again_is_reported_again(
+    tmp_path: Path, trainers: list[Trainer], restarted: bool, first: str
+) -> None:
+    runs = Runs(tmp_path, "here")
+    for life in range(3):
+        trainers.append(Trainer(tmp_path, run_id="again"))
+        trainers[life].say(first if life == 0 else "step")
+        if not restarted:
+            _look_again(runs)
+        trainers[life].kill()
+        for _ in range(2):
+            runs = Runs(tmp_path, "here") if restarted else runs
+            _look_again(runs)
+    started = [line["started"] for line in _reports(tmp_path, "again")]
+    assert len(started) == len(set(started)) == (3 if first == "step" else 2)
+
+
+def test_a_link_to_a_run_is_no_second_run(tmp_path: Path, trainers: list[Trainer]) -> None:
+    trainers.append(Trainer(tmp_path))
+    (tmp_path / "runs" / "latest").symlink_to("gemma")
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    assert {reading.label("run") for reading in runs.readings()} == {"gemma"}
+
+
+def test_a_small_file_replaced_within_one_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:
+    path, contents = tmp_path / "run.json", Contents()
+    for replaced, text in ((False, '{"a":1}'), (False, '{"a":22}'), (True, '{"a":33}')):
+        draft = tmp_path / "draft" if replaced else path
+        draft.write_text(text)
+        draft.replace(path)
+        os.utime(path, (1.0, 1.0))
+        assert contents.get(path, journal_runs.read_json) == json.loads(text)
+
+
+def test_finished_runs_hold_no_watches(tmp_path: Path, trainers: list[Trainer]) -> None:
+    trainers += [Trainer(tmp_path, f"run-{number}") for number in range(3)]
+    trainers[0].say("finish")
+    trainers[0].kill()
+    late = [3600.0]
+    runs = Runs(tmp_path, "here", Clock(lambda: time.time() + late[0], lambda: time.monotonic() + late[0]))
+    if runs._watch is None:
+        pytest.skip("this kernel has no inotify")
+    runs.update()
+    held = Path(f"/proc/self/fdinfo/{runs._watch.fd}")
+    assert held.read_text().count("inotify wd:") == 3  # the folder of runs and the two that live
+    trainers[1].kill()
+    late[0] += 3600.0
+    runs.update()
+    runs._next_scan = 0.0
+    runs.update()
+    assert held.read_text().count("inotify wd:") == 2
+
+
+def test_ranks_that_ended_well_beside_a_rank_0_elsewhere_are_not_killed(tmp_path: Path, trainers: list[Trainer]) -> None:
+    trainers += [Trainer(tmp_path, rank=rank, world=2, run_id="both") for rank in (0, 1)]
+    _move(tmp_path / "runs" / "both" / "process.rank0.json", layout.boot_id(), "elsewhere")
+    trainers[1].say("step", "finish")
+    trainers[1].kill()
+    (tmp_path / "runs" / "both" / "run.json").unlink()
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    assert status(runs) == ("finished",)
+    assert not list((tmp_path / "runs" / "both" / "agent").iterdir())

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -215,3 +216,16 @@ def test_a_snapshot_that_is_no_longer_made_is_no_longer_shown(tmp_path: Path) ->
         wait_for(lambda: not agent.snapshot.readings or setattr(agent._sampler, "last_published", 0.0))
         assert "stuck" in agent.health()[0]
         agent._sampler._stop.set()
+
+
+def test_runs_whose_disk_hangs_are_not_shown_as_they_were(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "copied"
+    folder.mkdir(parents=True)
+    (folder / "training_metrics_20250730_123456.jsonl").write_text('{"step":1,"loss":3.5}\n')
+    hang = threading.Event()
+    with running(tmp_path) as agent:
+        wait_for(lambda: list(agent.snapshot.of("rank")))
+        agent.runs.update = lambda: hang.wait(60)
+        wait_for(lambda: not (setattr(agent.runs, "last_update", -1e9) or list(agent.snapshot.of("rank"))))
+        assert "cannot be followed" in agent.health()[0]
+        hang.set()

@@ -233,8 +233,10 @@ def test_logs_as_json(tmp_path: Path) -> None:
     assert {line["level"] for line in told} == {"warning"}
     said = [json.loads(process.stdout.readline())]
     process.terminate()
-    out, _ = process.communicate(timeout=10)
-    said += [json.loads(line) for line in out.splitlines()]
+    said += [json.loads(line) for line in process.stdout]
+    assert process.wait(timeout=10) == 0
+    process.stdout.close()
+    process.stderr.close()
     assert said[0]["message"].startswith("TrainVitals ")
     assert any(line["message"].startswith("page http://127.0.0.1:") for line in said)
     assert said[-1]["message"] == "Ended."

@@ -152,3 +152,38 @@ def test_a_kernel_without_inotify_has_readers_poll(monkeypatch: pytest.MonkeyPat
     assert open_watch() is None
     monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
     assert open_watch() is None
+
+
+def watches(watch: Watch) -> int:
+    return Path(f"/proc/self/fdinfo/{watch.fd}").read_text().count("inotify wd:")
+
+
+def test_a_folder_no_longer_of_interest_holds_no_watch(tmp_path: Path, watch: Watch) -> None:
+    folders = [tmp_path / f"run-{number}" for number in range(20)]
+    for folder in folders:
+        folder.mkdir()
+        assert watch.add(folder)
+    for folder in folders[:15]:
+        watch.remove(folder)
+        watch.remove(folder)
+    assert watches(watch) == 5
+    (folders[0] / "a").touch()
+    assert changed(watch) == set()
+    assert watch.add(folders[0])
+    (folders[0] / "b").touch()
+    assert changed(watch) == {folders[0] / "b"}
+    shutil.rmtree(folders[19])
+    watch.remove(folders[19])
+    changed(watch)
+    assert watches(watch) == 5
+
+
+def test_a_folder_that_could_not_be_watched_may_be_given_up(
+    tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as limited:
+        limited.setattr(watch, "_libc", Limited())
+        watch.add(tmp_path)
+    watch.remove(tmp_path)
+    assert watch.changed() == (set(), False)
+    assert watches(watch) == 0

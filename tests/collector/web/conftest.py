@@ -18,6 +18,8 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     agent.start()
     try:
         wait_for(lambda: len(list(agent.snapshot.of("gpu_info"))) == 2)
+        # Two readings of its counters make the share of the CPU.
+        wait_for(lambda: any("cpu_usage_percent" in reading.values for reading in agent.snapshot.of("host")))
         yield agent
     finally:
         agent.stop()

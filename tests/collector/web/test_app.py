@@ -93,7 +93,8 @@ def test_a_gpu_that_is_lost_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         wait_for(lambda: len(list(agent.snapshot.of("gpu"))) == 3)
         wait_for(lambda: ask(app, "/healthz").status == 503)
         assert ask(app, "/healthz").text.startswith("2 of 3 GPUs answer")
-        assert ask(app, "/api/v1/snapshot").json()["problems"] == ["2 of 3 GPUs answer"]
+        [problem] = ask(app, "/api/v1/snapshot").json()["problems"]
+        assert problem.startswith("2 of 3 GPUs answer")
     finally:
         agent.stop()
 

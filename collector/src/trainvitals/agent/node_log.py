@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainvitals.agent.run_state import as_label
-from trainvitals.journal import retention
+from trainvitals.journal import retention, slow
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
 from trainvitals.journal.record import Record, timestamp_at
 from trainvitals.journal.tail import Tail
@@ -65,8 +65,9 @@ class NodeLog:
         self.events.append(_stamp(event.timestamp) | {"event": event.kind} | dict(event.labels) | dict(event.details))
 
     def close(self) -> None:
+        deadline = slow.flush_deadline()
         for appender in self.appenders():
-            appender.close()
+            appender.close(deadline)
 
     def appenders(self) -> tuple[Appender, ...]:
         return self.gpus, self.host, self.events

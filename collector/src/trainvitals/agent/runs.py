@@ -26,6 +26,7 @@ KEEP_ENDED_SECONDS = 600.0
 PROCESS_TREE_SECONDS = 10.0
 LISTENED_WAKE_SECONDS = 0.02
 STOP_SECONDS = 0.5
+STUCK_SECONDS = 30.0
 ENDINGS = ("finished", "crashed", "preempted")
 
 log = logging.getLogger("trainvitals.runs")
@@ -39,7 +40,8 @@ class _Followed:
     state: RunState
     reports: Appender
     files: dict[Path, int] = field(default_factory=dict)
-    rank_ends: dict[int, float] = field(default_factory=dict)
+    rank_ends: dict[int, tuple[float, str]] = field(default_factory=dict)
+    settled: set[tuple[int, str]] = field(default_factory=set)
     reported: set[tuple[int, str]] = field(default_factory=set)
     failed: bool = False
 
@@ -54,6 +56,7 @@ class Runs:
         self._over: dict[str, int] = {}
         self._stop, self._wanted, self._caught_up = threading.Event(), threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
+        self.last_update = clock.monotonic()
         self._folder = root / "runs"
         self._next_scan = self._next_look = self._next_trees = 0.0
         self._contents = run_folder.Contents()
@@ -69,6 +72,10 @@ class Runs:
         self._wanted.set()
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
+
+    def is_stuck(self) -> bool:
+        """The journal's disk does not answer, or is far behind."""
+        return self._clock.monotonic() - self.last_update > STUCK_SECONDS
 
     def catch_up(self, timeout: float) -> None:
         """Has what is new read first; a disk that hangs is not waited for."""
@@ -123,6 +130,7 @@ class Runs:
             self._wanted.clear()
             try:
                 self.update()
+                self.last_update = self._clock.monotonic()
             except Exception:
                 log.exception("following the runs failed; it goes on")
             if wanted:
@@ -192,14 +200,21 @@ class Runs:
         told = str(state.info.get("status", ""))
         if not known:
             state.ended = run_folder.last_change(run.folder)
-        elif alive:
+            return
+        dead = {(rank, started) for rank, started in here.items() if rank not in alive}
+        self._report_killed(run, dead, told in ENDINGS)
+        if alive:
             state.status, state.ended = "running", None
         elif here:
-            state.status = told if told in ENDINGS else "killed"
+            state.status = told if told in ENDINGS else self._status_here(run, set(here.items()))
             self._set_end(run)
-        if known:
-            dead = {(rank, started) for rank, started in here.items() if rank not in alive}
-            self._report_killed(run, dead, told in ENDINGS)
+
+    def _status_here(self, run: _Followed, ranks: set[tuple[int, str]]) -> str:
+        """Of a run that says nothing of its end: rank 0 is elsewhere, or was killed."""
+        if ranks & run.reported:
+            return "killed"
+        said = {run.rank_ends[rank][1] for rank, _ in ranks if rank in run.rank_ends} & set(ENDINGS)
+        return said.pop() if len(said) == 1 else "killed"
 
     def _set_end(self, run: _Followed) -> None:
         if run.state.ended is None:
@@ -208,12 +223,13 @@ class Runs:
 
     def _report_killed(self, run: _Followed, dead: set[tuple[int, str]], ended: bool) -> None:
         """One line in this host's file of the run for each rank that went without an end, each time it did."""
-        if dead - run.reported:
+        if dead - run.settled:
             run.reported |= run_folder.reported_killed(run.folder, self._host)
-        for rank, started in sorted(dead - run.reported):
+        for rank, started in sorted(dead - run.settled - run.reported):
             self._read_events(run, rank)
+            run.settled.add((rank, started))
             # The end of an earlier life, before the run was resumed, is no end of this one.
-            if ended or run.rank_ends.get(rank, -1.0) >= (seconds(started) or 0.0):
+            if ended or run.rank_ends.get(rank, (-1.0, ""))[0] >= (seconds(started) or 0.0):
                 continue
             log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
             run.reports.append({"event": "status", "status": "killed", "rank": rank, "started": started})
@@ -242,6 +258,7 @@ class Runs:
     def _read_file(self, run: _Followed, path: Path) -> None:
         rank = run.files[path]
         while records := self.tail.read(path):
+            self.last_update = self._clock.monotonic()
             if path.name.startswith("events."):
                 self._take_events(run, rank, records)
             else:
@@ -262,7 +279,7 @@ class Runs:
             if record.get("event") == "checkpoint":
                 run.state.checkpoint = seconds(record.get("timestamp")) or run.state.checkpoint
             elif record.get("event") == "end":
-                run.rank_ends[rank] = seconds(record.get("timestamp")) or time.time()
+                run.rank_ends[rank] = seconds(record.get("timestamp")) or time.time(), str(record.get("status"))
 
     def _measure_processes(self) -> None:
         for run in self._followed.values():

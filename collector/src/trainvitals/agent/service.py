@@ -86,6 +86,8 @@ class Agent:
         problems = []
         if self._sampler.is_stuck():
             problems.append("the sampler is stuck: no tick has ended for a while")
+        if self.runs.is_stuck():
+            problems.append(f"the runs cannot be followed: {self.root} does not answer")
         node = next((reading.values for reading in self.snapshot.of("host") if "gpu_count" in reading.values), {})
         count, expected = node.get("gpu_count", 0.0), node.get("gpu_expected_count", 0.0)
         if count < expected:  # type: ignore[operator]
@@ -102,7 +104,9 @@ class Agent:
         """Every file has one writer: a second agent on this journal and host is turned away."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock_fd = os.open(self._folder / ".agent", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._lock_fd = os.open(
+                self._folder / ".agent", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
+            )
         except OSError as error:
             log.warning("%s cannot be written (%s): readings are shown but not kept", self._folder, error.strerror)
             return
@@ -134,6 +138,10 @@ class Agent:
         self._snapshot = Snapshot(sample.timestamp, tuple(readings))
         for listener in list(self.listeners):
             listener(self._snapshot)
+
+    def _run_readings(self) -> list[Reading]:
+        """What was known before a disk hung is not shown as now."""
+        return [] if self.runs.is_stuck() else self.runs.readings()
 
     def _node(self, gpus: int, sample: Sample) -> Reading:
         told = sum(state.gpu_count for state in sample.sources.values())

@@ -192,7 +192,7 @@ def _open_claim(path: Path) -> int:
     # In a folder that all may write to the kernel refuses O_CREAT on another user's file.
     with suppress(FileNotFoundError):
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     with suppress(OSError):
         os.fchmod(fd, 0o666)
     return fd
@@ -237,7 +237,7 @@ def process_files(folder: Path) -> list[Path]:
 def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
     if _is_held_here(path):
         raise JournalError(_RUNNING.format(run))
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         _lock(fd, run)
         os.ftruncate(fd, 0)
