@@ -423,7 +423,9 @@ def test_finished_runs_hold_no_watches(tmp_path: Path, trainers: list[Trainer]) 
     assert held.read_text().count("inotify wd:") == 2
 
 
-def test_ranks_that_ended_well_beside_a_rank_0_elsewhere_are_not_killed(tmp_path: Path, trainers: list[Trainer]) -> None:
+def test_ranks_that_ended_well_beside_a_rank_0_elsewhere_are_not_killed(
+    tmp_path: Path, trainers: list[Trainer]
+) -> None:
     trainers += [Trainer(tmp_path, rank=rank, world=2, run_id="both") for rank in (0, 1)]
     _move(tmp_path / "runs" / "both" / "process.rank0.json", layout.boot_id(), "elsewhere")
     trainers[1].say("step", "finish")

@@ -132,7 +132,7 @@ class Agent:
             *sample.readings,
             *self._xids.readings(sample.timestamp),
             self._node(len(gpus), sample),
-            *self.runs.readings(),
+            *self._run_readings(),
             *self._own(sample),
         ]
         self._snapshot = Snapshot(sample.timestamp, tuple(readings))

@@ -15,6 +15,9 @@ from trainvitals.errors import SettingError
 from trainvitals.web.config import WebConfig
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Server(uvicorn.Server):
     """uvicorn without its wake-up ten times a second, and without dying of the signal it was ended by."""
 
@@ -44,7 +47,9 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         self._loop = asyncio.get_running_loop()
-        before = {number: signal.signal(number, self.end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        # One that is ignored stays so: nohup means it.
+        wanted = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, self.end) for number in wanted}
         try:
             yield
         finally:
