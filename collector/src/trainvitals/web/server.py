@@ -14,7 +14,6 @@ from starlette.applications import Starlette
 from trainvitals.errors import SettingError
 from trainvitals.web.config import WebConfig
 
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
