@@ -46,8 +46,9 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         self._loop = asyncio.get_running_loop()
-        # One that is ignored stays so: nohup means it.
-        wanted = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+        # A hang-up that is ignored stays so: nohup means it.
+        stays = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        wanted = [number for number in _ENDING if not (stays and number == signal.SIGHUP)]
         before = {number: signal.signal(number, self.end) for number in wanted}
         try:
             yield
