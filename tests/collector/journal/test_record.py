@@ -18,7 +18,6 @@ from trainvitals.journal.record import (
     Unencodable,
     decode,
     encode,
-    nonfinite_fields,
     seconds,
     timestamp,
     timestamp_at,
@@ -259,10 +258,6 @@ def test_timestamps_are_utc_to_the_millisecond() -> None:
 def test_what_is_no_time_is_unknown(stamp: object) -> None:
     assert seconds(stamp) is None or isinstance(seconds(stamp), float)
     assert stamp == "0001-01-01T00:00:00+23:59" or seconds(stamp) is None
-
-
-def test_the_fields_that_are_not_finite_are_named() -> None:
-    assert nonfinite_fields({"loss": math.nan, "lr": 0.1, "grad": -math.inf, "step": 3, "s": "NaN"}) == ["loss", "grad"]
 
 
 def test_a_plain_line_is_read_by_any_parser() -> None:

@@ -6,7 +6,6 @@ opens with a blank, so that a reader knows to take the parser that keeps them.
 """
 
 import json
-import math
 import re
 import time
 from collections.abc import Mapping
@@ -144,7 +143,3 @@ def _unwrapped(value: Any) -> Any:
         if hasattr(value, method):
             return getattr(value, method)()
     return str(value)
-
-
-def nonfinite_fields(record: Mapping[str, Any]) -> list[str]:
-    return [key for key, value in record.items() if type(value) is float and not math.isfinite(value)]
