@@ -31,3 +31,7 @@ class DeviceLost(SourceError):
 
 class JournalError(TrainVitalsError):
     """The journal cannot be used as asked (a run that is running already, no writable folder)."""
+
+
+class RunInUse(JournalError):
+    """The run that was asked for by its id lives already."""

@@ -41,7 +41,8 @@ def test_a_run_says_what_it_is_and_how_it_ended(tmp_path: Path) -> None:
     began = run_json(files)
     assert seconds(began.pop("start")) is not None
     assert began == {"run": "train", "name": "train", "framework": "torch", "world_size": 1, "planned_steps": 1000,
-                     "config": {"lr": 0.1, "loss": float("inf")}, "end": None, "status": "running"}  # fmt: skip
+                     "tags": [], "config": {"lr": 0.1, "loss": float("inf")}, "end": None,
+                     "status": "running"}  # fmt: skip
     files.end("crashed", error="ValueError: x")
     ended = run_json(files)
     assert (ended["status"], ended["error"]) == ("crashed", "ValueError: x")

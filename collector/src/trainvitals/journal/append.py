@@ -41,10 +41,23 @@ class Counts:
     dropped: int = 0
 
 
+class WarnOnce:
+    """Says a thing of each kind once; files that are written together share one."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, kind: str, text: str) -> None:
+        if kind not in self._said:
+            self._said.add(kind)
+            log.warning("%s", text)
+
+
 class Appender:
     """The one writer of a file, or of a series of files where it rotates."""
 
-    def __init__(self, folder: Path, name: str, *, suffix: str = "", max_bytes: int = 0) -> None:
+    def __init__(self, folder: Path, name: str, *, suffix: str = "", max_bytes: int = 0,
+                 warn: WarnOnce | None = None) -> None:  # fmt: skip
         """`name` is the file's; with `max_bytes` a prefix, and files are started by size and by day."""
         self._folder, self._name, self._suffix = folder, name, suffix
         self._rotates, self._max_bytes = max_bytes > 0, max_bytes or sys.maxsize
@@ -56,7 +69,7 @@ class Appender:
         self._size = self._expected = 0
         self._check_at = 0.0
         self._day = 0
-        self._warned: set[str] = set()
+        self._warn = warn or WarnOnce()
         self._foreign = self._busy = False
         self._late: list[bytes] = []
         self._queue: slow.Queue | None = None
@@ -72,10 +85,19 @@ class Appender:
             line = encode({"timestamp": timestamp(), **record})
         except Exception as error:  # a mapping of the user's own may raise anything
             return self._drop(1, f"a record cannot be written as JSON ({type(error).__name__})")
+        return self.append_line(line)
+
+    def append_line(self, line: bytes) -> bool:
+        """The same for a record that is encoded already, its timestamp first."""
         if self._queue is not None:
             return self._queue.put(line) or self._drop(1, "storage is slower than the records come")
         with self._lock:
             return self._write(line, 1)
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether lines go through the queue, because a write could make the caller wait."""
+        return self._queue is not None
 
     def close(self, deadline: float | None = None) -> None:
         """Writes what waits, until `deadline` (of time.monotonic(); two seconds from now) at most."""
@@ -209,18 +231,13 @@ class Appender:
 
     def _drop(self, lost: int, problem: str) -> bool:
         self.counts.dropped += lost
-        self._warn_once("dropping", f"{self._folder}: {problem}; records are dropped until that ends")
+        self._warn("dropping", f"{self._folder}: {problem}; records are dropped until that ends")
         return False
-
-    def _warn_once(self, kind: str, text: str) -> None:
-        if kind not in self._warned:
-            self._warned.add(kind)
-            log.warning("%s", text)
 
     def _defer(self, reason: str) -> None:
         if self._queue is None:
             self._queue = slow.Queue(self._write_queued)
-            self._warn_once("slow", f"{self._folder} {reason}: a kill may now lose the last second of records")
+            self._warn("slow", f"{self._folder} {reason}: a kill may now lose the last second of records")
 
     def _write_queued(self, lines: bytes) -> None:
         with self._lock:

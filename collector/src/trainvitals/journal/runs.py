@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainvitals.errors import JournalError
+from trainvitals.errors import JournalError, RunInUse
 from trainvitals.journal import layout
 from trainvitals.journal.record import decode, encode, timestamp
 
@@ -39,6 +39,7 @@ class Rank:
     rank: int
     world_size: int
     fd: int = field(repr=False)
+    facts: dict[str, Any] = field(default_factory=dict, repr=False)
     pid: int = field(default_factory=os.getpid, repr=False)
 
     @property
@@ -49,6 +50,14 @@ class Rank:
     def is_mine(self) -> bool:
         """False in a forked worker, which has a copy of everything but the rank."""
         return self.fd >= 0 and self.pid == os.getpid()
+
+    def tell(self, **facts: Any) -> None:
+        """What is known of this process only later, as the GPUs that it uses."""
+        if self.is_mine:
+            self.facts |= facts
+            content = encode(self.facts)
+            # Longer than before, so that no reader ever meets half of it.
+            os.pwrite(self.fd, content, 0)
 
     def release(self) -> None:
         if self.is_mine:
@@ -61,21 +70,21 @@ class Rank:
 def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: str = "", resume: bool = False,
           facts: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ) -> Rank:  # fmt: skip
     """Takes a run's folder for this rank; `facts` go into process.rankN.json beside who and where."""
-    wanted = run_id or environ.get("TRAINVITALS_RUN_ID") or _named_by_launcher(name, environ)
+    wanted = run_id or environ.get("TRAINVITALS_RUN_ID")
     me = {"host": layout.host_name(), "boot_id": layout.boot_id(), "pid": os.getpid(),
           "launcher": _launcher(), "rank": rank, "world_size": world_size, "started": timestamp(),
           **(facts or {})}  # fmt: skip
     try:
         layout.make_shared(root / "runs")
         with claiming(root):
-            run = layout.safe_name(wanted) if wanted else _free_name(root, layout.safe_name(name), me, resume)
+            run = layout.safe_name(wanted) if wanted else _free_name(root, name, me, resume, environ)
             folder = layout.run_folder(root, run)
             _make_run_folder(folder)
             fd = _hold(folder / f"process.rank{rank}.json", me, run)
     except OSError as error:
         fix = "choose another journal folder with TRAINVITALS_DIR"
         raise JournalError(f"{error.filename or root} cannot be written ({error.strerror}): {fix}") from error
-    return Rank(root, run, rank, world_size, fd)
+    return Rank(root, run, rank, world_size, fd, me)
 
 
 def _make_run_folder(folder: Path) -> None:
@@ -154,12 +163,14 @@ def _parse(content: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _named_by_launcher(name: str, environ: Mapping[str, str]) -> str:
-    """One id on all nodes where the launcher has one. torchrun's default id, "none", names nothing."""
+def _launch_id(environ: Mapping[str, str]) -> str:
+    """One on all nodes where the launcher has one. torchrun's default id, "none", names nothing."""
     for key in ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "RAY_JOB_ID"):
         value = environ.get(key, "")
         if value and value != "none":
-            return f"{name}-{value}"
+            step = environ.get("SLURM_STEP_ID", "0") if key == "SLURM_JOB_ID" else "0"
+            # One job may run several steps, one after another or at once.
+            return value if step == "0" else f"{value}.{step}"
     return ""
 
 
@@ -208,12 +219,16 @@ def _try_lock(fd: int) -> bool:
     return True
 
 
-def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool) -> str:
+def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool, environ: Mapping[str, str]) -> str:
+    launch = _launch_id(environ)
+    first = layout.safe_name(f"{name}-{launch}" if launch else name)
     number = 1
     while True:
-        candidate = name if number == 1 else f"{name}-{number}"
+        candidate = first if number == 1 else f"{first}-{number}"
         folder = layout.run_folder(root, candidate)
-        if resume or not folder.exists() or _is_ours(folder, me):
+        # A launcher starts its ranks again under the same id: theirs is any folder where nobody has their place.
+        is_free = not is_alive(folder / f"process.rank{me['rank']}.json") if launch else not folder.exists()
+        if resume or is_free or _is_ours(folder, me):
             return candidate
         number += 1
 
@@ -236,7 +251,7 @@ def process_files(folder: Path) -> list[Path]:
 
 def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
     if _is_held_here(path):
-        raise JournalError(_RUNNING.format(run))
+        raise RunInUse(_RUNNING.format(run))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         _lock(fd, run)
@@ -253,7 +268,7 @@ def _lock(fd: int, run: str) -> None:
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:
-        raise JournalError(_RUNNING.format(run)) from error
+        raise RunInUse(_RUNNING.format(run)) from error
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -1,0 +1,48 @@
+"""Conditions of the user's own, asked with each record.
+
+run.alert_when("hot loss", lambda metrics: metrics["loss"] > 9, "page", "loss is {loss:.1f}")
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Condition = Callable[[dict[str, Any]], Any]
+# As other tools call them -> as they are handled here.
+SEVERITIES = {"warning": "ticket", "error": "page", "critical": "page", "page": "page", "ticket": "ticket",
+              "info": "info"}  # fmt: skip
+
+
+class _AsWritten(dict[str, Any]):
+    """A field that nobody knows stays in the message as it was written."""
+
+    def __missing__(self, key: str) -> str:
+        return f"{{{key}}}"
+
+
+@dataclass(slots=True)
+class Alert:
+    name: str
+    condition: Condition
+    severity: str = "ticket"
+    message: str = ""
+    cooldown_seconds: float = 300.0
+    silent_until: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.severity = SEVERITIES.get(self.severity, "ticket")
+
+    def fires(self, metrics: Mapping[str, Any]) -> bool:
+        now = time.monotonic()
+        if now < self.silent_until or not self.condition(dict(metrics)):
+            return False
+        self.silent_until = now + self.cooldown_seconds
+        return True
+
+    def words(self, metrics: Mapping[str, Any]) -> str:
+        """Where a value does not fit its format, the message as it stands."""
+        try:
+            return (self.message or self.name).format_map(_AsWritten(metrics))
+        except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+            return self.message

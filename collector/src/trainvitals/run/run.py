@@ -1,0 +1,287 @@
+"""A training run, as the code that trains sees it: each call appends to the journal, and none can fail or wait."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from trainvitals.journal.append import WarnOnce
+from trainvitals.journal.record import encode, encode_plain, timestamp
+from trainvitals.journal.run_files import RunFiles
+from trainvitals.run import alerts, cuda, endings, facts, names
+from trainvitals.run import values as values_of
+from trainvitals.run.files import Files
+from trainvitals.run.harmless import harmless
+from trainvitals.run.harmless import told as told_of
+from trainvitals.run.timing import Data, Phase, Timer
+
+# A GPU that was not in use when the run began is looked for again at these steps.
+_LOOK_AT_STEPS = frozenset({2, 3, 10, 100})
+PREEMPTION_SECONDS = 1800.0
+LAST_VALUES_SECONDS = 2.0
+
+log = logging.getLogger("trainvitals")
+
+
+class Run:
+    def __init__(self, name: str, rank: int, local_rank: int, world_size: int) -> None:
+        self.name, self.rank, self.local_rank, self.world_size = name, rank, local_rank, world_size
+        self.id, self.status = "", "running"
+        self.folder: Path | None = None
+        self.troubles = 0
+        self.warn = WarnOnce()
+        self._timer = Timer(self._write_times, self._announce, self.failed)
+        self._later = values_of.Later()
+        self._alerts: list[alerts.Alert] = []
+        self._files: Files | None = None
+        self._append_line: Any = _ignore
+        self._signal = ("", 0.0)
+        self._helpers: list[Any] = []
+        self._knows_gpus = False
+
+    def record_to(self, files: Files) -> None:
+        self._files = files
+        if self._append_line is _ignore:  # not open yet
+            self._append_line = files.append_line
+
+    def opened(self, files: RunFiles) -> None:
+        """By the thread that opened them."""
+        self.id, self.folder = files.rank.run, files.rank.folder
+        if self._timer.number == 0:
+            self._timer.number = files.last_step
+        self._append_line = files.metrics.append_line
+
+    def keep(self, helper: Any) -> None:
+        """Something that is to be removed when the run ends."""
+        if helper is not None:
+            self._helpers.append(helper)
+
+    @property
+    def number(self) -> int:
+        """The step under way, or the last one."""
+        return self._timer.number
+
+    @property
+    def dropped(self) -> int:
+        """Records that could not be written."""
+        files = self._files
+        if files is None:
+            return self.troubles
+        open_files = files.files
+        kept = () if open_files is None else (open_files.metrics, open_files.events)
+        return self.troubles + files.dropped + sum(appender.counts.dropped for appender in kept)
+
+    def log(self, values: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
+        """Any names; numbers, text or tensors. On disk when the call returns, but for what a GPU still computes."""
+        try:
+            if values is not None:
+                more = {**values, **more}
+            try:
+                folded = {names.known[name]: value for name, value in more.items()}
+            except KeyError:
+                folded = {}
+            if len(folded) != len(more) or "step" in folded:
+                folded = names.fold_all(more)
+                step = _step_of(folded, step)
+            number, times = self._timer.take(step)
+            record = {"timestamp": timestamp(), "step": number, **(times or {}), **folded}
+            try:
+                line = encode_plain(record)
+            except TypeError:
+                line = self._line_of(record)
+            if len(line) > values_of.MAX_LINE_BYTES:
+                line = self._shorter(record)
+            self._append_line(line)
+            if self._later or self._timer.later:
+                self._write_arrived()
+            if self._alerts:
+                self._ask_alerts(record)
+        except Exception as error:
+            self.failed(error)
+
+    def _line_of(self, record: dict[str, Any]) -> bytes:
+        settled = values_of.settle(record, record["step"], self._later, self.failed)
+        record.clear()
+        record.update(settled)
+        return encode(record)
+
+    def _shorter(self, record: dict[str, Any]) -> bytes:
+        self.warn("long", "a record of more than 64 KiB is cut: long text and lists are not for `log`")
+        return encode(values_of.shortened(record))
+
+    def step(self, number: int | None = None) -> Timer:
+        if number is not None:
+            self._timer.count(number)
+        if self._timer.number + 1 in _LOOK_AT_STEPS:
+            self._look_for_gpus()
+        return self._timer
+
+    def data(self, loader: Iterable[Any]) -> Data:
+        return Data(self._timer, loader)
+
+    def phase(self, name: str) -> Phase:
+        return Phase(self._timer, str(name))
+
+    @harmless
+    def begin_step(self, number: int | None = None) -> None:
+        self.step(number).begin()
+
+    @harmless
+    def end_step(self, error: BaseException | None = None) -> None:
+        self._timer.end(error)
+
+    @harmless
+    def add_seconds(self, **seconds: float) -> None:
+        """Times that somebody else took, in the step under way: `add_seconds(data_wait=0.1)`."""
+        self._timer.add(**seconds)
+
+    @harmless
+    def checkpoint(self, path: object, *, step: int | None = None) -> None:
+        self.write_event("checkpoint", path=str(path), **({} if step is None else {"step": step}))
+
+    @harmless
+    def event(self, text: str, **fields: Any) -> None:
+        self.write_event("note", text=str(text)[: values_of.MAX_TEXT], **fields)
+
+    @harmless
+    def write_event(self, kind: str, **fields: Any) -> None:
+        if self._files is not None and self.status == "running":
+            self._files.event({"event": kind, "step": self.number, **fields})
+
+    @harmless
+    def alert_when(self, name: str, condition: alerts.Condition, severity: str = "ticket", message: str = "",
+                   cooldown_seconds: float = 300.0) -> None:  # fmt: skip
+        self._alerts.append(alerts.Alert(name, condition, severity, message, cooldown_seconds))
+
+    @harmless
+    def watch(self, model: Any, optimizer: Any = None, **options: Any) -> Any:
+        from trainvitals.run.watch import watch
+
+        watching = watch(self, model, optimizer, **options)
+        self.keep(watching)
+        return watching
+
+    @harmless
+    def profile_inference(self, model: Any, inputs: Any, **options: Any) -> Any:
+        from trainvitals.run.inference import profile_inference
+
+        return profile_inference(self, model, inputs, **options)
+
+    @harmless
+    def describe(self, config: object = None, *, framework: str | None = None, planned_steps: int | None = None,
+                 tags: Sequence[str] | None = None) -> None:  # fmt: skip
+        """What is known of the run only now; a configuration is added to the one that is there."""
+        told = {"framework": framework, "planned_steps": planned_steps, "tags": tags and list(tags)}
+        if self._files is not None and self.status == "running":
+            known = {key: value for key, value in told.items() if value is not None}
+            self._files.describe(config=facts.config_of(config), **known)
+
+    def finish(self, status: str = "finished", error: str = "") -> None:
+        harmless(self._finish)(status, error)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:  # fmt: skip
+        if error is None:
+            self.finish()
+        else:
+            harmless(self.crash)(error)
+
+    def crash(self, error: BaseException) -> None:
+        self._finish(*endings.verdict(error))
+
+    def note_signal(self, name: str, is_last: bool) -> None:
+        self._signal = (name, time.monotonic())
+        self.write_event("signal", signal=name)
+        if is_last:
+            self._finish("preempted", name)
+
+    def end_at_exit(self) -> None:
+        """Nobody said how it ended: a step that failed last is how, else it came to its end."""
+        if self._timer.failure is not None:
+            self._finish(*endings.verdict(self._timer.failure))
+        else:
+            self._finish("finished", "")
+
+    def wait(self, deadline: float) -> None:
+        if self._files is not None and self.status != "running":
+            self._files.wait(deadline)
+
+    def forget(self) -> None:
+        """In a forked child, where the run is somebody else's."""
+        self.status = "off"
+        self._append_line = _ignore
+        self._files = None
+
+    def failed(self, error: BaseException) -> None:
+        self.troubles += 1
+        self.warn("failed", f"run {self.name}: something could not be recorded, and training goes on: {told_of(error)}")
+
+    def _finish(self, status: str, error: str) -> None:
+        if self.status != "running" or self._files is None:
+            return
+        signal, when = self._signal
+        if signal and status in ("finished", "crashed") and time.monotonic() - when < PREEMPTION_SECONDS:
+            status, error = "preempted", error or signal
+        self._remove_helpers()
+        self._write_what_is_left()
+        self.status = status
+        endings.let_go(self)
+        self._append_line = _ignore
+        self._files.end(status, {"error": error} if error else {})
+
+    def _remove_helpers(self) -> None:
+        for helper in self._helpers:
+            harmless(helper.remove)()
+
+    def _write_what_is_left(self) -> None:
+        self._timer.flush()
+        if rest := self._timer.rest():
+            self._write_times(self.number, rest)
+        deadline = time.monotonic() + LAST_VALUES_SECONDS
+        while (self._later or self._timer.later) and time.monotonic() < deadline:
+            self._write_arrived()
+            time.sleep(0.001)
+
+    def _write_times(self, number: int, times: Mapping[str, float]) -> None:
+        self._append_line(encode({"timestamp": timestamp(), "step": number, **times}))
+
+    def _write_arrived(self) -> None:
+        for number, arrived in [*self._later.ready(), *self._timer.arrived()]:
+            self._write_times(number, arrived)
+
+    def _announce(self, phase: str, is_open: bool) -> None:
+        self.write_event("phase", phase=phase, open=is_open)
+
+    def _ask_alerts(self, record: Mapping[str, Any]) -> None:
+        for alert in list(self._alerts):
+            try:
+                if alert.fires(record):
+                    self.write_event("alert", name=alert.name, severity=alert.severity, message=alert.words(record))
+            except Exception as error:
+                self._alerts.remove(alert)
+                words = f"alert {alert.name!r} is switched off: its condition failed: {told_of(error)}"
+                self.warn(f"alert {alert.name}", words)
+
+    @harmless
+    def _look_for_gpus(self) -> None:
+        files = None if self._files is None or self._knows_gpus else self._files.files
+        if files is not None and (gpus := cuda.gpus()):
+            self._knows_gpus = True
+            files.rank.tell(gpus=gpus)
+
+
+def _ignore(_: bytes) -> bool:
+    return False
+
+
+def _step_of(values: dict[str, Any], step: int | None) -> int | None:
+    """`step` among the values is the step, where it is a number."""
+    given = values.pop("step", None)
+    return int(given) if step is None and given is not None else step

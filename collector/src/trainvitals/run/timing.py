@@ -1,0 +1,200 @@
+"""Where the time of a step goes: the step itself, the wait for data, and phases, in wall time of the training thread.
+
+What is measured between the end of one step and the end of the next belongs to the later one:
+    {"step_duration_seconds": 0.51, "data_wait_seconds": 0.03, "forward_seconds": 0.2}
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from threading import get_ident
+from time import perf_counter as clock
+from typing import Any
+
+from trainvitals.run import cuda
+
+Seconds = dict[str, float]
+# Phases that may last: who waits for the next step is told of them.
+ANNOUNCED = frozenset({"checkpoint", "evaluation"})
+# What a GPU does in its own time, so that the host's clock would only see it being asked to.
+_ON_THE_DEVICE = frozenset({"forward", "backward", "optimizer"})
+
+
+class Timer:
+    """One run's clockwork. Only the thread that does the steps is timed: what happens beside it costs no wall time."""
+
+    def __init__(self, write: Callable[[int, Seconds], None], announce: Callable[[str, bool], None],
+                 failed: Callable[[BaseException], None]) -> None:  # fmt: skip
+        self.number = 0
+        self.is_used = self.is_numbered = False
+        # The end of a step whose line is not written yet: its number and its times.
+        self.ended: list[tuple[int, Seconds]] = []
+        self.failure: BaseException | None = None
+        self.waited = 0.0
+        self.spent: Seconds = {}
+        self.open: list[Phase] = []
+        self.timed: set[str] = set()
+        self.later: list[tuple[int, str, cuda.Span]] = []
+        self.thread = get_ident()
+        self._depth = 0
+        self._began = 0.0
+        self._write, self._announce, self._failed = write, announce, failed
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.end(error)
+
+    def begin(self) -> None:
+        """A step within a step is part of it."""
+        self._depth += 1
+        if self._depth == 1:
+            if self.ended:
+                self.flush()
+            self.number += 1
+            self.is_used = True
+            self.thread = get_ident()
+            self._began = clock()
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._depth -= 1
+        if self._depth > 0:
+            return
+        took: Seconds = {"step_duration_seconds": clock() - self._began}
+        self._depth = 0
+        if self.waited:
+            took["data_wait_seconds"] = self.waited
+            self.waited = 0.0
+        if self.spent:
+            took |= self.spent
+            self.spent, self.timed = {}, set()
+        self.failure = error
+        self.ended.append((self.number, took))
+
+    def count(self, number: int | None) -> None:
+        """The next step's number, where the run has its own."""
+        if number is not None and self._depth == 0:
+            if self.ended:
+                self.flush()
+            self.number = number - 1
+            self.is_numbered = True
+
+    def flush(self) -> None:
+        """The times of a step that no `log` came after, and what no step ended after."""
+        try:
+            while self.ended:
+                self._write(*self.ended.pop(0))
+        except Exception as error:
+            self._failed(error)
+
+    def take(self, step: int | None) -> tuple[int, Seconds | None]:
+        """For a `log`: which step it speaks of, and the times that go into its line."""
+        if not self.is_used and step is None:
+            self.number += 1
+        if not self.ended or (step is not None and not self._adopts(step)):
+            return (self.number if step is None else step), None
+        try:
+            number, took = self.ended.pop()
+        except IndexError:  # another thread's `log` was first
+            return (self.number if step is None else step), None
+        return (number if step is None else step), took
+
+    def _adopts(self, step: int) -> bool:
+        """The step that just ended, by the number that the run gives it: counted from 0, say, or resumed. Then ours
+        follows. A number from far behind counts something else, as epochs."""
+        if self.is_numbered and step < self.number - 1:
+            return False
+        self.is_numbered = True
+        self.number = step
+        return True
+
+    def add(self, **seconds: float) -> None:
+        """Times that were taken by somebody else; a phase that the run itself times is not counted twice."""
+        for name, value in seconds.items():
+            if name not in self.timed:
+                self.spent[f"{name}_seconds"] = self.spent.get(f"{name}_seconds", 0.0) + value
+
+    def leave(self, name: str, seconds: float) -> None:
+        self.spent[f"{name}_seconds"] = self.spent.get(f"{name}_seconds", 0.0) + seconds
+        self.timed.add(name)
+
+    def rest(self) -> Seconds:
+        """What was measured since the last step's end."""
+        rest, self.spent = self.spent, {}
+        if self.waited:
+            rest["data_wait_seconds"] = self.waited
+            self.waited = 0.0
+        return rest
+
+    def arrived(self) -> Iterator[tuple[int, Seconds]]:
+        """Times of a GPU's work that is done by now."""
+        while self.later and (seconds := self.later[0][2].seconds()) is not None:
+            step, name, _ = self.later.pop(0)
+            yield step, {f"{name}_seconds": seconds}
+
+    def announce(self, name: str, is_open: bool) -> None:
+        if name in ANNOUNCED:
+            self._announce(name, is_open)
+
+
+class Phase:
+    """`with run.phase("evaluation"):`. Within another phase it takes its time from that one."""
+
+    __slots__ = ("_began", "_inner", "_name", "_span", "_timer")
+
+    def __init__(self, timer: Timer, name: str) -> None:
+        self._timer, self._name = timer, name
+        self._inner = 0.0
+        self._span: cuda.Span | None = None
+
+    def __enter__(self) -> None:
+        timer = self._timer
+        timer.announce(self._name, True)
+        if timer.thread == get_ident():
+            timer.open.append(self)
+            self._span = cuda.span() if self._name in _ON_THE_DEVICE else None
+        self._began = clock()
+
+    def __exit__(self, *_: object) -> None:
+        took = clock() - self._began
+        timer = self._timer
+        if timer.open and timer.open[-1] is self:
+            timer.open.pop()
+            if timer.open:
+                timer.open[-1]._inner += took
+            if self._span is None:
+                timer.leave(self._name, took - self._inner)
+            else:
+                self._span.close()
+                timer.timed.add(self._name)
+                timer.later.append((timer.number, self._name, self._span))
+        timer.announce(self._name, False)
+
+
+class Data:
+    """A loader whose batches are waited for by the clock. What else it has shows through."""
+
+    def __init__(self, timer: Timer, loader: Iterable[Any]) -> None:
+        self._timer, self._loader = timer, loader
+
+    def __iter__(self) -> Iterator[Any]:
+        timer = self._timer
+        batches = iter(self._loader)
+        is_training = timer.thread == get_ident() or not timer.is_used
+        while True:
+            began = clock()
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            if is_training and not timer.open:
+                timer.waited += clock() - began
+            yield batch
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
