@@ -15,6 +15,7 @@ _SECRET = re.compile(
     r"|(hf|hub|auth|access|api|bearer|wandb|secret|push_to_hub)_token)($|[_.-])", re.IGNORECASE)  # fmt: skip
 HIDDEN = "(hidden)"
 _LAST_LINES_BYTES = 65_536
+_MAX_DEPTH = 20
 
 
 class RunFiles:
@@ -27,7 +28,8 @@ class RunFiles:
         self.metrics = Appender(rank.folder, "training_metrics", suffix=suffix, max_bytes=MAX_FILE_BYTES,
                                 warn=self._warn)  # fmt: skip
         self.events = Appender(rank.folder, f"events.rank{rank.rank}.jsonl", warn=self._warn)
-        self._run: dict[str, Any] = {"run": rank.run, "name": name, "framework": framework, "world_size": rank.world_size,
+        self._run: dict[str, Any]
+        self._run = {"run": rank.run, "name": name, "framework": framework, "world_size": rank.world_size,
                      "planned_steps": planned_steps, "tags": list(tags), "config": without_secrets(config or {}),
                      "start": timestamp(), "end": None, "status": "running"}  # fmt: skip
         self._go_on()
@@ -70,13 +72,14 @@ class RunFiles:
                 self._warn("dropping", f"{self.rank.folder / layout.RUN_FILE} cannot be written: {error}")
 
 
-def without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+def without_secrets(config: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
     """Whoever may read the journal reads the configuration too."""
-    return {str(key): HIDDEN if value and _SECRET.search(str(key)) else _inside(value) for key, value in config.items()}
+    return {str(key): HIDDEN if _SECRET.search(str(key)) and value else _inside(value, depth)
+            for key, value in config.items()}  # fmt: skip
 
 
-def _inside(value: Any) -> Any:
-    return without_secrets(value) if isinstance(value, Mapping) else value
+def _inside(value: Any, depth: int) -> Any:
+    return without_secrets(value, depth + 1) if isinstance(value, Mapping) and depth < _MAX_DEPTH else value
 
 
 def _listed(value: object) -> list[Any]:

@@ -17,7 +17,7 @@ from trainvitals.run.run import Run
 _OFF = ("off", "0", "false", "no")
 
 
-def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[str] | None = None,
+def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[str] | None = None,  # noqa: A002
           rank: int | None = None, world_size: int | None = None, local_rank: int | None = None,
           tags: Sequence[str] = (), resume: bool = False, run_id: str = "", framework: str = "",
           planned_steps: int | None = None, rank_zero_only: bool = False, agent: bool = False) -> Run:  # fmt: skip

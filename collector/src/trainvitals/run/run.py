@@ -221,7 +221,8 @@ class Run:
 
     def failed(self, error: BaseException) -> None:
         self.troubles += 1
-        self.warn("failed", f"run {self.name}: something could not be recorded, and training goes on: {told_of(error)}")
+        said = str(error) if isinstance(error, values_of.Refused) else told_of(error)
+        self.warn("failed", f"run {self.name}: something is not recorded, and training goes on: {said}")
 
     def _finish(self, status: str, error: str) -> None:
         if self.status != "running" or self._files is None:
