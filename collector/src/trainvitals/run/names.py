@@ -2,6 +2,7 @@
 `learning_rate`."""
 
 import re
+from contextlib import suppress
 
 _SPELLINGS = {
     "loss": "train_loss training_loss loss_train loss_total total_loss",
@@ -25,23 +26,30 @@ _SPELLINGS = {
 _TABLE = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings.split()}
 _BETWEEN = re.compile(r"[\s./:-]+")
 MAX_KNOWN = 2000
-# As they were written -> the journal's. Names that mean nothing more stand for themselves.
-known: dict[str, str] = {}
+# As they were written -> the journal's; and those that stand for themselves.
+_known: dict[str, str] = {}
+own: set[str] = set()
 
 
 def fold(name: object) -> str:
     text = name if isinstance(name, str) else str(name)
-    found = known.get(text)
+    found = _known.get(text)
     if found is None:
         plain = _BETWEEN.sub("_", text.strip().lower())
         found = _TABLE.get(plain) or (plain if plain in _SPELLINGS else text)
-        if len(known) < MAX_KNOWN:
-            known[text] = found
+        if len(_known) < MAX_KNOWN:
+            _known[text] = found
+            if found == name and found != "step":
+                own.add(found)
     return found
 
 
 def fold_all(values: dict[str, object]) -> dict[str, object]:
     """Where two mean the same, the one that has the name keeps it and the other stays as it was written."""
+    with suppress(KeyError):
+        known = {_known[name]: value for name, value in values.items()}
+        if len(known) == len(values):
+            return known
     folded: dict[str, object] = {}
     for name, value in values.items():
         wanted = fold(name)

@@ -80,15 +80,11 @@ class Run:
         try:
             if values is not None:
                 more = {**values, **more}
-            try:
-                folded = {names.known[name]: value for name, value in more.items()}
-            except KeyError:
-                folded = {}
-            if len(folded) != len(more) or "step" in folded:
-                folded = names.fold_all(more)
-                step = _step_of(folded, step)
+            if not more.keys() <= names.own:
+                more = names.fold_all(more)
+                step = _step_of(more, step)
             number, times = self._timer.take(step)
-            record = {"timestamp": timestamp(), "step": number, **(times or {}), **folded}
+            record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
             try:
                 line = encode_plain(record)
             except TypeError:
@@ -96,7 +92,7 @@ class Run:
             if len(line) > values_of.MAX_LINE_BYTES:
                 line = self._shorter(record)
             self._append_line(line)
-            if self._later or self._timer.later:
+            if self._later.waiting or self._timer.later:
                 self._write_arrived()
             if self._alerts:
                 self._ask_alerts(record)
@@ -246,7 +242,7 @@ class Run:
         if rest := self._timer.rest():
             self._write_times(self.number, rest)
         deadline = time.monotonic() + LAST_VALUES_SECONDS
-        while (self._later or self._timer.later) and time.monotonic() < deadline:
+        while (self._later.waiting or self._timer.later) and time.monotonic() < deadline:
             self._write_arrived()
             time.sleep(0.001)
 

@@ -33,15 +33,12 @@ class Later:
     """What was logged and is not there yet, in the order it came."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Waiting] = deque(maxlen=MAX_WAITING)
+        self.waiting: deque[Waiting] = deque(maxlen=MAX_WAITING)
         self._free: list[Any] = []
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def hold(self, step: int, name: str, tensor: Any) -> None:
         if hasattr(tensor, "is_ready"):
-            self._waiting.append(Waiting(step, name, tensor, None))
+            self.waiting.append(Waiting(step, name, tensor, None))
             return
         device = sys.modules["torch"].get_device_module(tensor.device)
         if getattr(device, "is_current_stream_capturing", bool)():
@@ -50,14 +47,14 @@ class Later:
         copy.copy_(tensor, non_blocking=True)
         event = device.Event()
         event.record()
-        self._waiting.append(Waiting(step, name, copy, event))
+        self.waiting.append(Waiting(step, name, copy, event))
 
     def ready(self) -> Iterator[tuple[int, Values]]:
         """Steps with the values that have arrived, as far as nothing earlier is missing."""
         values: Values = {}
         step = -1
-        while self._waiting and _is_there(self._waiting[0]):
-            arrived = self._waiting.popleft()
+        while self.waiting and _is_there(self.waiting[0]):
+            arrived = self.waiting.popleft()
             if arrived.step != step and values:
                 yield step, values
                 values = {}
