@@ -1,6 +1,7 @@
 """How long a GPU takes for what it was asked to do, by its own events; the host never waits for it."""
 
 import sys
+from functools import cache
 from typing import Any
 
 
@@ -17,20 +18,28 @@ class Span:
         return self._began.elapsed_time(self._ended) / 1000 if self._ended.query() else None
 
 
-def device() -> Any:
-    """torch.cuda where it is in use; asking must not be what starts it."""
+@cache
+def _can_use(torch: Any) -> bool:
+    """False of a build for the processor alone, and of None."""
+    version = getattr(torch, "version", None)
+    return bool(getattr(version, "cuda", None) or getattr(version, "hip", None))
+
+
+def is_used() -> bool:
+    """Asking must not be what starts it."""
     torch: Any = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    return cuda if cuda is not None and cuda.is_initialized() else None
+    return _can_use(torch) and bool(torch.cuda.is_initialized())
 
 
 def span() -> Span | None:
-    found = device()
-    return None if found is None or found.is_current_stream_capturing() else Span(found)
+    device: Any = sys.modules["torch"].cuda
+    return None if device.is_current_stream_capturing() else Span(device)
 
 
 def gpus() -> list[dict[str, str]]:
     """The GPU that this process works on; its number is the driver's to say."""
-    found = device()
-    uuid = "" if found is None else str(getattr(found.get_device_properties(found.current_device()), "uuid", ""))
+    if not is_used():
+        return []
+    device: Any = sys.modules["torch"].cuda
+    uuid = str(getattr(device.get_device_properties(device.current_device()), "uuid", ""))
     return [{"uuid": uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"}] if uuid else []

@@ -36,7 +36,7 @@ class Timer:
         self.thread = get_ident()
         self._depth = 0
         self._began = 0.0
-        self._write, self._announce, self._failed = write, announce, failed
+        self._write, self.announce, self._failed = write, announce, failed
 
     def __enter__(self) -> None:
         self.begin()
@@ -111,11 +111,11 @@ class Timer:
         """Times that were taken by somebody else; a phase that the run itself times is not counted twice."""
         for name, value in seconds.items():
             if name not in self.timed:
-                self.spent[f"{name}_seconds"] = self.spent.get(f"{name}_seconds", 0.0) + value
+                self.spend(name, value)
 
-    def leave(self, name: str, seconds: float) -> None:
-        self.spent[f"{name}_seconds"] = self.spent.get(f"{name}_seconds", 0.0) + seconds
-        self.timed.add(name)
+    def spend(self, name: str, seconds: float) -> None:
+        key = f"{name}_seconds"
+        self.spent[key] = self.spent.get(key, 0.0) + seconds
 
     def rest(self) -> Seconds:
         """What was measured since the last step's end."""
@@ -131,10 +131,6 @@ class Timer:
             step, name, _ = self.later.pop(0)
             yield step, {f"{name}_seconds": seconds}
 
-    def announce(self, name: str, is_open: bool) -> None:
-        if name in ANNOUNCED:
-            self._announce(name, is_open)
-
 
 class Phase:
     """`with run.phase("evaluation"):`. Within another phase it takes its time from that one."""
@@ -147,27 +143,30 @@ class Phase:
         self._span: cuda.Span | None = None
 
     def __enter__(self) -> None:
-        timer = self._timer
-        timer.announce(self._name, True)
+        timer, name = self._timer, self._name
+        if name in ANNOUNCED:
+            timer.announce(name, True)
         if timer.thread == get_ident():
             timer.open.append(self)
-            self._span = cuda.span() if self._name in _ON_THE_DEVICE else None
+            if name in _ON_THE_DEVICE and cuda.is_used():
+                self._span = cuda.span()
         self._began = clock()
 
     def __exit__(self, *_: object) -> None:
         took = clock() - self._began
-        timer = self._timer
+        timer, name = self._timer, self._name
         if timer.open and timer.open[-1] is self:
             timer.open.pop()
             if timer.open:
                 timer.open[-1]._inner += took
+            timer.timed.add(name)
             if self._span is None:
-                timer.leave(self._name, took - self._inner)
+                timer.spend(name, took - self._inner)
             else:
                 self._span.close()
-                timer.timed.add(self._name)
-                timer.later.append((timer.number, self._name, self._span))
-        timer.announce(self._name, False)
+                timer.later.append((timer.number, name, self._span))
+        if name in ANNOUNCED:
+            timer.announce(name, False)
 
 
 class Data:
