@@ -1,0 +1,73 @@
+"""A model's layers: the modules that have trainable parameters of their own, under the names torch gives them.
+
+layers(model)                     ->  [Layer("blocks.0.norm", [weight, bias]), …]
+chosen(layers, ["blocks.0.*"])    ->  {"blocks.0.norm": [weight, bias], "blocks.0.linear": […]}
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+torch: Any = sys.modules["torch"]
+
+_WILD = frozenset("*?[")
+
+
+class Layer(NamedTuple):
+    name: str
+    parameters: list[Any]
+
+
+def bare(model: Any) -> Any:
+    """The model within DDP, DataParallel and a compiled one: they put `module.` before each of its names."""
+    wrappers = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
+    while True:
+        if isinstance(model, wrappers):
+            model = model.module
+        elif "_orig_mod" in getattr(model, "_modules", ()):
+            model = model._orig_mod
+        else:
+            return model
+
+
+def is_compiled(model: Any) -> bool:
+    compiled = (getattr(module, "_compiled_call_impl", None) is not None for module in model.modules())
+    return any("_orig_mod" in module._modules for module in model.modules()) or any(compiled)
+
+
+def layers(model: Any) -> list[Layer]:
+    """Anew each time, for layers are replaced and unfrozen; one that is used twice comes once, a tied weight twice."""
+    found = []
+    for name, module in bare(model).named_modules():
+        own = [parameter for parameter in module._parameters.values() if _is_trainable(parameter)]
+        if own:
+            found.append(Layer(name or type(module).__name__, own))
+    return found
+
+
+def _is_trainable(parameter: Any) -> bool:
+    return parameter is not None and parameter.requires_grad and not hasattr(parameter, "materialize")
+
+
+def unique(found: Iterable[Layer]) -> list[Any]:
+    return list({id(parameter): parameter for layer in found for parameter in layer.parameters}.values())
+
+
+def chosen(found: Sequence[Layer], patterns: Sequence[str]) -> dict[str, list[Any]]:
+    """A pattern with wildcards means layers; a plain name also means a module that holds layers, as one."""
+    parameters: dict[str, list[Any]] = {}
+    for pattern in patterns:
+        if _WILD & set(pattern):
+            parameters.update({layer.name: layer.parameters for layer in found if fnmatchcase(layer.name, pattern)})
+        elif inside := [layer for layer in found if f"{layer.name}.".startswith(f"{pattern}.")]:
+            parameters[pattern] = unique(inside)
+    return parameters
+
+
+def local(tensor: Any) -> Any:
+    """What this rank holds of it; of a sparse one, its values."""
+    tensor = tensor.detach()
+    if hasattr(tensor, "to_local"):
+        tensor = tensor.to_local()
+    return tensor.coalesce().values() if tensor.is_sparse else tensor
