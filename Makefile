@@ -10,7 +10,7 @@ MADE := .venv/.made$(if $(PYTHON),-$(notdir $(PYTHON)))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # exec: a signal meets the agent itself, and its exit status is the recipe's.
 .PHONY: up
@@ -20,6 +20,9 @@ up: .venv/.runtime ## Run the agent and its page (DEMO=1: simulated GPUs; ARGS='
 .PHONY: test
 test: ## Run the tests, and list what was not run and why (ARGS='-k journal')
 	@scripts/test $(ARGS)
+
+.PHONY: trainers
+trainers: .venv/.trainers ## Install torch and the trainers, which many tests need (0.9 GB to load, 3.6 GB on disk)
 
 .PHONY: check
 check: lint test ## Everything that must hold before a change is merged: lint and test
@@ -71,7 +74,18 @@ $(MADE): scripts/setup-venv
 	@$(PIP) --require-hashes -r $<
 	@touch $@
 
-.venv/.bench: requirements/bench.txt .venv/.runtime
-	@echo 'Installing the tools to measure against into .venv'
-	@$(PIP) --require-hashes -r $<
+# The locks below are whole, and what torch needs is in them: --no-deps keeps pip from going after another torch.
+.venv/.torch: requirements/torch.in scripts/install-torch .venv/.runtime
+	@echo 'Installing torch for CPUs into .venv (0.2 GB to load)'
+	@$(VENV)/python scripts/install-torch
+	@touch $@
+
+.venv/.trainers: requirements/trainers.txt requirements/verl.txt .venv/.torch
+	@echo 'Installing the trainers into .venv (0.7 GB to load, 3 GB on disk; some minutes)'
+	@$(PIP) --no-deps --require-hashes -r requirements/trainers.txt -r requirements/verl.txt
+	@touch $@
+
+.venv/.bench: requirements/bench.txt .venv/.torch
+	@echo 'Installing the tools to measure against into .venv (0.3 GB to load)'
+	@$(PIP) --no-deps --require-hashes -r $<
 	@touch $@
