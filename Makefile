@@ -3,7 +3,7 @@
 .DELETE_ON_ERROR:
 
 VENV := .venv/bin
-PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(VENV)/python -m pip install -qq --disable-pip-version-check
 SHELL_SCRIPTS = $(shell grep -lm1 '^\#!.*sh$$' .ci/run scripts/*)
 # Without PYTHON any whole .venv will do; with it, one that was made for that interpreter.
 MADE := .venv/.made$(if $(PYTHON),-$(notdir $(PYTHON)))
