@@ -79,7 +79,7 @@ class Run:
         """Any names; numbers, text or tensors. On disk when the call returns, but for what a GPU still computes."""
         try:
             if values is not None:
-                more = {**values, **more}
+                more = values if type(values) is dict and not more else {**values, **more}
             if not more.keys() <= names.own:
                 more = names.fold_all(more)
                 step = _step_of(more, step)
