@@ -162,7 +162,7 @@ def test_no_series_comes_twice_whatever_the_names() -> None:
     own = {chr(0xDC00 + n): 1.0 for n in range(8)} | {"wide" * 100 + str(n): 2.0 for n in range(8)} | {'a"\n\\': 1.0}
     for rank in (0, 1):
         run.rank(rank).take([record(1, **bad, **own)])
-        run.gpus[rank] = gpus_of({"gpus": [{"gpu": 0, "uuid": "G"}, {"gpu": "0", "uuid": "G"}, {"gpu": 1}]})
+        run.gpus[rank] = gpus_of({"gpus": [{"gpu": 0, "uuid": "G"}, {"gpu": "0", "uuid": "G"}, {"gpu": 1}]}, {})
     text, _ = exporter.render(Snapshot(NOW, tuple(run.readings(NOW))))
     samples = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
     series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in samples]
@@ -204,3 +204,8 @@ def test_a_record_that_cannot_be_taken_is_lost_alone() -> None:
     assert state.take([record(1), {"step": Odd()}, record(2, loss=3.0)]) == 1
     assert rank_values(state)["loss"] == 3.0
     assert state.steps == 2
+
+
+def test_a_gpu_known_by_its_uuid_has_the_number_that_the_node_gives_it() -> None:
+    process = {"gpus": [{"uuid": "GPU-a"}, {"uuid": "GPU-b"}, {"gpu": 5, "uuid": "GPU-a"}, "nonsense"]}
+    assert gpus_of(process, {"GPU-a": "3"}) == [("3", "GPU-a"), ("", "GPU-b"), ("5", "GPU-a")]

@@ -62,6 +62,7 @@ class Runs:
         self._contents = run_folder.Contents()
         self._lock = threading.Lock()
         self.listeners: list[Callable[[str, int, list[Record]], None]] = []
+        self.gpu_numbers: dict[str, str] = {}
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="trainvitals-runs", daemon=True)
@@ -192,7 +193,8 @@ class Runs:
         self._judge(run, here, alive, known=bool(processes))
         if self._recent(run):
             self._follow_files(run, None if not processes else set(ours))
-            run.state.gpus = {rank: run_folder.gpus_of(processes[path] or {}) for rank, path in ours.items()}
+            told = {rank: processes[path] or {} for rank, path in ours.items()}
+            run.state.gpus = {rank: run_folder.gpus_of(said, self.gpu_numbers) for rank, said in told.items()}
 
     def _judge(self, run: _Followed, here: dict[int, str], alive: set[int], known: bool) -> None:
         """`here` are the ranks on this kernel and when each started; `alive` may hold others, whose locks show."""
