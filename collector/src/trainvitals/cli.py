@@ -1,14 +1,11 @@
 """The command line, and the only place where the parts are put together."""
 
 import argparse
-import gc
 import io
 import ipaddress
-import os
 import signal
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,14 +17,14 @@ from trainvitals.errors import SettingError, TrainVitalsError
 
 if TYPE_CHECKING:
     from trainvitals.agent.service import Agent
+    from trainvitals.sinks.supervisor import Sinks
     from trainvitals.sources import Source
     from trainvitals.web.config import WebConfig
 
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
-                "per_core", "runs_cap", "node_cap", "log_format")  # fmt: skip
+                "per_core", "runs_cap", "node_cap", "log_format", "sinks")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
-GREET_SECONDS = 3.0
 Settings = dict[str, Any]
 Tell = Callable[[str], None]
 
@@ -137,9 +134,16 @@ def monitor(settings: Settings, flags: dict[str, Any]) -> int:
     return watching.run(settings, _sources(settings), _agent, ticks=not flags["no_console"])
 
 
+def sync(settings: Settings, flags: dict[str, Any]) -> int:
+    from trainvitals.sinks.sync import run
+
+    _end_on_signals()
+    return run(flags["run"], settings["to"] or (), settings["dir"] or _root())
+
+
 def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = None, listening: Any = None,
            announce: Callable[[Tell], None] | None = None) -> int:  # fmt: skip
-    from trainvitals.console import set_up_logging, teller
+    from trainvitals.console import greet, set_up_logging, teller
     from trainvitals.web import config as web_config
     from trainvitals.web.app import make_app
     from trainvitals.web.server import serve as serve_app
@@ -149,16 +153,19 @@ def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = 
     tell = teller(settings["log_format"], process_id)
     guard = web_config.load(settings["web_config"])
     agent = _agent(settings, sources, root=root)
+    sinks = _sinks(settings, agent)
     agent.start()
     try:
         listening = listening or _bind(settings)
+        sinks.start()
         words = _address_words(listening, guard) | {"demo": announce is not None}
-        threading.Thread(target=_greet, args=(agent, tell, words), daemon=True).start()
+        threading.Thread(target=greet, args=(agent, tell, words), daemon=True).start()
         if announce:
             threading.Thread(target=announce, args=(tell,), daemon=True).start()
         serve_app(make_app(agent, guard, settings["allowed_hosts"]), listening, guard)
     finally:
         agent.stop()
+        sinks.stop()
     tell("Ended.")
     return 0
 
@@ -170,32 +177,6 @@ def _address_words(listening: Any, guard: "WebConfig") -> dict[str, Any]:
     return {"address": f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}", "is_open": is_open}
 
 
-def _greet(agent: "Agent", tell: Tell, words: dict[str, Any]) -> None:
-    """Once all that was found has told its name, or after three seconds."""
-    from trainvitals.console import welcome
-
-    deadline = time.monotonic() + GREET_SECONDS
-    while not _is_introduced(agent) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    # What is there now stays: it need not be looked through again while a scraper waits.
-    gc.freeze()
-    tell(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,
-                 **words))  # fmt: skip
-
-
-def _is_introduced(agent: "Agent") -> bool:
-    gpus = sum(state.devices for name, state in agent.sources.items() if name != "host")
-    return bool(agent.snapshot.readings) and len(list(agent.snapshot.of("gpu_info"))) >= gpus
-
-
-def _journal_words(agent: "Agent") -> str:
-    from trainvitals.journal.layout import gpu_folder
-
-    if os.access(gpu_folder(agent.root, agent.host), os.W_OK):
-        return str(agent.root)
-    return f"{agent.root} cannot be written: readings are shown but not kept"
-
-
 def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None = None, **log: Any) -> "Agent":
     from trainvitals.agent.service import Agent
     from trainvitals.journal.layout import host_name
@@ -204,6 +185,14 @@ def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None
     host = f"{host_name()}-simulated" if settings["simulate"] else host_name()
     return Agent(sources, root or settings["dir"] or _root(), host=host, **log,
                  **{name: settings[name] for name in _AGENT_SETTINGS})  # fmt: skip
+
+
+def _sinks(settings: Settings, agent: "Agent") -> "Sinks":
+    from trainvitals.sinks import targets
+    from trainvitals.sinks.job import Job
+    from trainvitals.sinks.supervisor import Sinks
+
+    return Sinks([Job(str(target), str(agent.root), "follow", agent.host) for target in targets(settings["sinks"])])
 
 
 def _bind(settings: Settings) -> Any:
@@ -271,11 +260,13 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",
                         "interval", "prometheus_port", "summary_interval", "log_dir", "log_format", "dir",
-                        *_SIMULATION_FLAGS)  # fmt: skip
+                        "sinks", "wandb_project", "wandb_run_name", *_SIMULATION_FLAGS)  # fmt: skip
     watching.add_argument("--no-console", action="store_true", help="no line a tick")
     reading = _command(commands, "once", once, "one reading of everything", "per_core", *_SIMULATION_FLAGS)
     reading.add_argument("--json", action="store_true", help="as JSON")
     _command(commands, "doctor", doctor, "what was found here, what not, and what mends it", "dir", "host", "port")
+    syncing = _command(commands, "sync", sync, "everything of one run to TensorBoard, W&B or MLflow", "to", "dir")
+    syncing.add_argument("run", metavar="RUN", help="a run's id, or the path of its folder")
     return parser
 
 

@@ -16,6 +16,8 @@ from trainvitals.errors import SettingError, TrainVitalsError
 
 PREFIX = "TRAINVITALS_"
 SCENARIOS = ("healthy", "hot", "throttled", "ecc", "xid79", "lost", "idle", "hang", "starved")
+# A comma within a path or an address does not end it.
+_NEXT_SINK = re.compile(r",(?=\s*(?:\w+=|,|$))")
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"([0-9.]+)([kmgt]?)(?:i?b)?")
 # As Docker Compose reads it: a value in quotes, or up to a blank and "#".
@@ -105,6 +107,14 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
+def sinks(value: str) -> tuple[str, ...]:
+    """give tensorboard=DIR, wandb=PROJECT or mlflow=URI"""
+    found = tuple(part.strip() for part in _NEXT_SINK.split(value) if part.strip())
+    if not found or not all(re.fullmatch(r"(tensorboard|wandb|mlflow)=\s*[^\s\0][^\0]*", part) for part in found):
+        raise ValueError
+    return found
+
+
 def plain(value: str) -> str:
     """give a text"""
     return value
@@ -119,7 +129,7 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        return "--sink" if self.name == "sinks" else "--" + self.name.replace("_", "-")
 
     @property
     def variable(self) -> str:
@@ -162,10 +172,14 @@ SETTINGS: dict[str, Setting] = {
         Setting("prometheus_port", whole(1, 65535), None, "serve /metrics on this port too"),
         Setting("summary_interval", number(0, 86400), 60.0, "seconds between summaries (default: 60; 0: none)"),
         Setting("log_dir", folder, None, "folder for the JSONL log (default: the journal)"),
+        Setting("sinks", sinks, (), "hand runs on: tensorboard=DIR, wandb=PROJECT, mlflow=URI; may be given again"),
+        Setting("to", sinks, None, "where to: tensorboard=DIR, wandb=PROJECT, mlflow=URI; may be given again"),
+        Setting("wandb_project", plain, "", "hand the GPUs' series on to this W&B project"),
+        Setting("wandb_run_name", plain, "", "the name that they get there (default: this host's)"),
         Setting("log_format", one_of("text", "json"), "text", "text or json (default: text)"),
     )
 }
-FLAGS_ONLY = frozenset({"gpu", "gpus"})
+FLAGS_ONLY = frozenset({"gpu", "gpus", "to"})
 # What other parts read: the trainer's side, the journal and the stack.
 _KNOWN = {setting.variable for setting in SETTINGS.values()} | {
     PREFIX + name for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY")
@@ -178,11 +192,13 @@ EXAMPLES = {
   trainvitals demo                           eight simulated GPUs and a run that meets trouble
   trainvitals monitor --gpus 0,1 --interval 0.5 --log-dir /tmp/gpu
   trainvitals once --json | jq '.gpus[].temperature_celsius'
+  trainvitals sync gemma-qlora --to tensorboard=/tmp/tb
   trainvitals doctor                         what was found here, what not, and what mends it""",
     "serve": """
   trainvitals serve                          this machine, on http://127.0.0.1:8080
   trainvitals serve --port 9000 --interval 0.5 --dir /data/trainvitals
   trainvitals serve --simulate 8 --scenario throttled
+  trainvitals serve --sink tensorboard=/data/tb --sink mlflow=http://127.0.0.1:5000
   trainvitals serve --host 0.0.0.0 --web-config web.yml --allowed-hosts gpu1.example
                                              other machines too, with a password""",
     "demo": """
@@ -192,7 +208,12 @@ EXAMPLES = {
   trainvitals monitor                        all GPUs, a line a second
   trainvitals monitor --gpu 0 --interval 0.1
   trainvitals monitor --gpus 0,1 --summary-interval 300 --no-console --log-dir /tmp/gpu
-  trainvitals monitor --prometheus-port 9090 --log-format json""",
+  trainvitals monitor --prometheus-port 9090 --log-format json
+  trainvitals monitor --wandb-project gpus --wandb-run-name night --no-console""",
+    "sync": """
+  trainvitals sync gemma-qlora --to tensorboard=/tmp/tb
+  trainvitals sync gemma-qlora --to wandb=my-project --to mlflow=sqlite:////tmp/mlflow.db
+  trainvitals sync /data/runs/gemma-qlora --to tensorboard=/tmp/tb""",
     "once": """
   trainvitals once                           utilisation and memory of each GPU
   trainvitals once --json | jq '.gpus[] | {gpu, temperature_celsius, power_draw_watts}'""",
@@ -208,8 +229,18 @@ def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
         setting = SETTINGS[name]
         if setting.check is truth:
             parser.add_argument(setting.flag, dest=name, action="store_const", const="true", help=setting.help)
+        elif setting.check is sinks:
+            parser.add_argument(setting.flag, dest=name, action=_Joined, metavar="SINK", help=setting.help)
         else:
             parser.add_argument(setting.flag, dest=name, metavar=_metavar(setting), help=setting.help)
+
+
+class _Joined(argparse.Action):
+    """A flag that may be given again, as one text with commas."""
+
+    def __call__(self, parser: Any, namespace: Any, value: Any, option: str | None = None) -> None:
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, value if before is None else f"{before},{value}")
 
 
 def load(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What people read in the terminal: a line a tick, summaries, the words at the start, and JSON logs."""
 
+import gc
 import logging
 import os
 import shlex
@@ -9,15 +10,20 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 import trainvitals
 from trainvitals.agent.sampler import SourceState
+from trainvitals.journal.layout import gpu_folder
 from trainvitals.journal.record import timestamp_at
 from trainvitals.model import Reading, Snapshot
 
+if TYPE_CHECKING:
+    from trainvitals.agent.service import Agent
+
+GREET_SECONDS = 3.0
 _SUMMARY = (("utilization_percent", "utilisation", "%"), ("memory_percent", "memory", "%"),
             ("temperature_celsius", "temperature", " °C"), ("power_draw_watts", "power", " W"))  # fmt: skip
 
@@ -177,6 +183,28 @@ def welcome(*, node: str, address: str, journal: str, snapshot: Snapshot, source
     what = "shows a simulated node and run" if demo else f"watches this machine ({node})"
     told = "\n".join(f"  {name:<9}{text}" for name, text in rows)
     return f"TrainVitals {trainvitals.__version__} {what}.\n\n{told}\n\n{NOT_HERE.format(typed())}\nCtrl-C ends it."
+
+
+def greet(agent: "Agent", tell: Callable[[str], None], words: dict[str, Any]) -> None:
+    """Once all that was found has told its name, or after three seconds."""
+    deadline = time.monotonic() + GREET_SECONDS
+    while not _is_introduced(agent) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    # What is there now stays: it need not be looked through again while a scraper waits.
+    gc.freeze()
+    tell(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,
+                 **words))  # fmt: skip
+
+
+def _is_introduced(agent: "Agent") -> bool:
+    gpus = sum(state.devices for name, state in agent.sources.items() if name != "host")
+    return bool(agent.snapshot.readings) and len(list(agent.snapshot.of("gpu_info"))) >= gpus
+
+
+def _journal_words(agent: "Agent") -> str:
+    if os.access(gpu_folder(agent.root, agent.host), os.W_OK):
+        return str(agent.root)
+    return f"{agent.root} cannot be written: readings are shown but not kept"
 
 
 def gpu_words(snapshot: Snapshot, sources: dict[str, SourceState]) -> list[str]:

@@ -13,8 +13,11 @@ from typing import Any
 from trainvitals import console
 from trainvitals.agent.service import Agent
 from trainvitals.errors import JournalError, SettingError, SourceAbsent
+from trainvitals.journal.layout import gpu_folder
 from trainvitals.model import Snapshot
 from trainvitals.once import in_thread
+from trainvitals.sinks import targets
+from trainvitals.sinks.supervisor import gpu_series
 from trainvitals.sources import Device, Source
 
 Settings = dict[str, Any]
@@ -72,11 +75,14 @@ class Screen:
 def run(settings: Settings, sources: Sequence[Source], make_agent: Callable[..., Agent], *, ticks: bool) -> int:
     process_id = uuid.uuid4().hex[:12]
     console.set_up_logging(settings["log_format"], process_id)
+    name, wanted = settings["wandb_run_name"], targets(_wanted(settings))
     ended = threading.Event()
     console.on_end(lambda *_: ended.set())
     picked = _pick(settings, sources)
     listening = _listen(settings)
     agent = _start(settings, picked, make_agent)
+    sinks = gpu_series(wanted, settings["log_dir"] or gpu_folder(agent.root, agent.host), name or agent.host)
+    sinks.start()
     screen = Screen(settings["log_format"], settings["summary_interval"], ticks, process_id)
     agent.listeners.append(screen.show)
     try:
@@ -84,8 +90,14 @@ def run(settings: Settings, sources: Sequence[Source], make_agent: Callable[...,
     finally:
         agent.listeners.remove(screen.show)
         agent.stop()
+        sinks.stop()
         screen.summarise()
     return 0
+
+
+def _wanted(settings: Settings) -> list[str]:
+    project = settings["wandb_project"]
+    return [*settings["sinks"], *([f"wandb={project}"] if project else [])]
 
 
 def _pick(settings: Settings, sources: Sequence[Source]) -> list[Source]:

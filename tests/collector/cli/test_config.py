@@ -32,6 +32,14 @@ VALUES: dict[str, tuple[tuple[str, Any], tuple[str, Any], tuple[str, Any]]] = {
     "prometheus_port": (("1", 1), ("9090", 9090), ("65535", 65535)),
     "summary_interval": (("0", 0.0), ("60", 60.0), ("86400", 86400.0)),
     "log_dir": (("/a", Path("/a")), ("/b", Path("/b")), ("/c", Path("/c"))),
+    "sinks": (
+        ("wandb=a,mlflow=b", ("wandb=a", "mlflow=b")),
+        ("tensorboard=/x,y", ("tensorboard=/x,y",)),
+        ("wandb=c", ("wandb=c",)),
+    ),
+    "to": (("wandb=a", ("wandb=a",)), ("mlflow=b", ("mlflow=b",)), ("wandb=c,", ("wandb=c",))),
+    "wandb_project": (("a", "a"), ("b", "b"), ("c", "c")),
+    "wandb_run_name": (("a", "a"), ("b", "b"), ("c", "c")),
     "log_format": (("text", "text"), ("json", "json"), ("text", "text")),
 }
 
@@ -125,6 +133,7 @@ BAD = [
     ("node_cap", ("512", "much", "")),
     ("prometheus_port", ("0", "65536", "x", "")),
     ("summary_interval", ("-1", "nan", "86401", "")),
+    ("sinks", ("", "wandb", "wandb=", "aim=x", "wandb=a,x=b", "=a")),
     ("log_format", ("xml", "JSON", "")),
 ]  # fmt: skip
 COMMANDS = {"gpu": "monitor", "gpus": "monitor", "prometheus_port": "monitor", "summary_interval": "monitor",
@@ -132,7 +141,8 @@ COMMANDS = {"gpu": "monitor", "gpus": "monitor", "prometheus_port": "monitor", "
 
 
 def test_every_setting_that_can_be_wrong_is_tried() -> None:
-    assert {name for name, _ in BAD} == SETTINGS.keys() - {"host", "allowed_hosts", "per_core"}
+    assert {name for name, _ in BAD} == SETTINGS.keys() - {
+        "host", "allowed_hosts", "per_core", "to", "wandb_project", "wandb_run_name"}  # fmt: skip
 
 
 # From a flag a folder is taken from where one stands.

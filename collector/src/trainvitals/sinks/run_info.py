@@ -1,0 +1,124 @@
+"""What a run says of itself and how it stands, as run.json, its ranks' files and the agents' reports tell together."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainvitals.journal import layout, runs
+from trainvitals.journal.record import seconds
+from trainvitals.journal.tail import Tail
+
+ENDINGS = ("finished", "crashed", "preempted")
+SILENT_SECONDS = 3600.0
+
+
+class RunInfo(NamedTuple):
+    run: str
+    name: str
+    status: str
+    began: float
+    ended: float | None = None
+    error: str = ""
+    config: Mapping[str, Any] = {}
+    tags: tuple[str, ...] = ()
+    # The GPU of each rank that uses one alone, by its number; and the hosts' GPUs by uuid.
+    gpus: Mapping[int, str] = {}
+    hosts: Mapping[str, frozenset[str]] = {}
+    # Where rank 0 runs, whose GPUs go by their numbers alone.
+    main_host: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.status != "running"
+
+
+def read(folder: Path) -> RunInfo:
+    told = runs.read_json(folder / layout.RUN_FILE) or {}
+    ranks = _ranks(folder)
+    name, config = told.get("name"), told.get("config")
+    status = _status(folder, str(told.get("status", "")), ranks)
+    started = told.get("start") or next((process.get("started") for process in ranks.values()), None)
+    return RunInfo(
+        run=folder.name, name=str(name) if name else folder.name, status=status,
+        began=seconds(started) or _touched(folder), ended=_ended(folder, told.get("end"), status),
+        error=str(told.get("error") or ""), config=config if isinstance(config, dict) else {},
+        tags=tuple(str(tag) for tag in told.get("tags") or ()) if isinstance(told.get("tags"), list) else (),
+        gpus=_single_gpus(ranks), hosts=_hosts(ranks), main_host=_host(ranks.get(0, {})))  # fmt: skip
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether this node is to hand the run on: rank 0 is here, or, where storage is not shared, any rank."""
+    boots = {rank: process.get("boot_id") for rank, process in _ranks(folder).items()}
+    return boots[0] == layout.boot_id() if 0 in boots else layout.boot_id() in boots.values()
+
+
+def is_alive(folder: Path) -> bool:
+    return any(runs.is_alive(path) for path in runs.process_files(folder))
+
+
+def last_written(folder: Path) -> float:
+    """When one of the run's own files was last written to."""
+    return max((_touched(path) for path in folder.iterdir() if path.is_file()), default=0.0)
+
+
+def _ranks(folder: Path) -> dict[int, dict[str, Any]]:
+    found = ((layout.PROCESS_FILE.match(path.name), runs.read_process(path)) for path in runs.process_files(folder))
+    return {int(match[1]): told for match, told in found if match and told}
+
+
+def _status(folder: Path, told: str, ranks: Mapping[int, Mapping[str, Any]]) -> str:
+    if is_alive(folder):
+        return "running"
+    if told in ENDINGS:
+        return told
+    here = any(process.get("boot_id") == layout.boot_id() for process in ranks.values())
+    # Elsewhere a lock need not show: there the word of that host's agent counts, or a long silence.
+    silent = time.time() - last_written(folder) > SILENT_SECONDS
+    return "killed" if here or silent or _was_reported(folder, ranks) else "running"
+
+
+def _was_reported(folder: Path, ranks: Mapping[int, Mapping[str, Any]]) -> bool:
+    started = {(rank, process.get("started")) for rank, process in ranks.items()}
+    with suppress(OSError):
+        for path in (folder / "agent").glob("*.jsonl"):
+            reader = Tail()
+            reader.follow(path)
+            if any(line.get("status") == "killed" and (line.get("rank"), line.get("started")) in started
+                   for line in reader.read(path)):  # fmt: skip
+                return True
+    return False
+
+
+def _ended(folder: Path, told: object, status: str) -> float | None:
+    return None if status == "running" else seconds(told) or last_written(folder)
+
+
+def _gpus(process: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    told = process.get("gpus")
+    return [gpu for gpu in told if isinstance(gpu, dict)] if isinstance(told, list) else []
+
+
+def _single_gpus(ranks: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+    used = {rank: [str(gpu.get("gpu")) for gpu in _gpus(process)] for rank, process in ranks.items()}
+    return {rank: gpus[0] for rank, gpus in used.items() if len(set(gpus)) == 1}
+
+
+def _host(process: Mapping[str, Any]) -> str:
+    return layout.safe_name(str(process.get("host") or ""))
+
+
+def _hosts(ranks: Mapping[int, Mapping[str, Any]]) -> dict[str, frozenset[str]]:
+    """A host of which no rank says what it uses stands for all its GPUs."""
+    hosts: dict[str, frozenset[str]] = {}
+    for process in ranks.values():
+        uuids = frozenset(str(gpu["uuid"]) for gpu in _gpus(process) if gpu.get("uuid"))
+        hosts[_host(process)] = hosts.get(_host(process), frozenset()) | uuids
+    return hosts
+
+
+def _touched(path: Path) -> float:
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
