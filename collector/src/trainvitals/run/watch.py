@@ -94,13 +94,13 @@ class Watch:
 
     def _replace_or_name(self, model: Any) -> None:
         """One watch a model and run; values of a second model go by its class, so that none mixes with the first's."""
-        others = [other for other in _live if other._run is self._run]
-        for other in others:
-            if other._model() is model:
-                self.label = other.label
-                other.remove()
+        others = [other for other in _live if other._run is self._run and other._model() is not None]
+        same = [other for other in others if other._model() is model]
         self._model = weakref.ref(model)
-        if not self.label and any(other in _live for other in others):
+        for other in same:
+            self.label = other.label
+            other.remove()
+        if others and not same:
             name = type(bare(model)).__name__
             taken = sum(other.label.partition("-")[0] == name for other in others)
             self.label = f"{name}-{taken + 1}" if taken else name
@@ -128,7 +128,7 @@ class Watch:
 
     def _backward_ended(self) -> None:
         if not _is_capturing():
-            self._rounds.backward_ended()
+            self._rounds.backward_ended(self._run.number)
 
     def _step_begins(self, optimizer: Any, arguments: Any, named: Any) -> None:
         if not _is_capturing():
@@ -137,7 +137,7 @@ class Watch:
     def _step_ends(self, optimizer: Any, *_: Any) -> None:
         if not _is_capturing():
             self._times.give()
-            self._rounds.step_ends(optimizer)
+            self._rounds.step_ends(optimizer, self._run.number)
             self._read()
 
     def _new_sample(self, number: int) -> Sample:
@@ -150,7 +150,7 @@ class Watch:
         return Sample(model, self._patterns, with_histograms=histograms_due)
 
     def _send(self, sample: Sample) -> None:
-        sample.send(self._run.number)
+        sample.send()
         self._sent.append(sample)
         self._read()
 

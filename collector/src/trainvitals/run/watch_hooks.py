@@ -24,7 +24,7 @@ class Hook:
         self._act, self._hooks = act, hooks
 
     def __call__(self, *arguments: Any) -> None:
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or not self._hooks.are_in_place:
+        if torch.compiler.is_compiling() or not self._hooks.are_in_place or _is_traced():
             return
         try:
             self._act(*arguments)
@@ -34,6 +34,11 @@ class Hook:
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy of the model carries a call that does nothing, and that Python has without us."""
         return getattr, (nullcontext(), "__exit__")
+
+
+def _is_traced() -> bool:
+    """By what asks for a graph, or for a function of the model's: tensors are not what they seem there."""
+    return bool(torch.jit.is_tracing() or torch._C._are_functorch_transforms_active())
 
 
 class Hooks:

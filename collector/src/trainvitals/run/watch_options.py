@@ -18,7 +18,7 @@ def optimizers(given: Any) -> list[Any]:
     found = []
     for each in given if isinstance(given, (list, tuple)) else [] if given is None else [given]:
         optimizer = each
-        while "_optimizer_step_pre_hooks" not in vars(optimizer) and hasattr(optimizer, "optimizer"):
+        while not hasattr(optimizer, "_optimizer_step_pre_hooks") and hasattr(optimizer, "optimizer"):
             optimizer = optimizer.optimizer
         if hasattr(optimizer, "register_step_pre_hook"):
             found.append(optimizer)

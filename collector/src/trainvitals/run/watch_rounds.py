@@ -32,7 +32,9 @@ class Rounds:
             self._sample = self._begin(self._done // self._every)
         return self._sample
 
-    def backward_ended(self) -> None:
+    def backward_ended(self, number: int) -> None:
+        if self._stepped:  # one of several optimizers has stepped: this is for another, or for the next round
+            return
         self._backwards += 1
         sample = self.sample()
         if sample is not None and self._backwards >= self._usual_backwards:
@@ -40,6 +42,7 @@ class Rounds:
         if not self._optimizers:
             if sample is not None:
                 sample.take_parameters()
+                sample.number = number
             self._next()
 
     def step_begins(self, optimizer: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
@@ -54,12 +57,13 @@ class Rounds:
             sample.take_gradients(getattr(optimizer, "grad_scale", None))
         sample.before_step(optimizer)
 
-    def step_ends(self, optimizer: Any, *_: Any) -> None:
+    def step_ends(self, optimizer: Any, number: int) -> None:
         sample = self.sample()
         if sample is not None:
             if not sample.has_gradients:
                 sample.take_gradients()
             sample.after_step(optimizer)
+            sample.number = number
         self._stepped.add(id(optimizer))
         if len(self._stepped) >= self._optimizers:
             self._next()

@@ -80,8 +80,7 @@ class Sample:
                 self.factors |= before.factors()
                 before.put_update(self.parcel)
 
-    def send(self, number: int) -> None:
-        self.number = number
+    def send(self) -> None:
         self._parameters, self._watched = [], {}
         self._before.clear()
         with torch.no_grad():

@@ -124,10 +124,17 @@ def grad_nodes(output: Any) -> list[Any]:
     nodes: dict[int, Any] = {}
     for tensor in tensors(output):
         if tensor.grad_fn is not None:
-            nodes[id(tensor.grad_fn)] = tensor.grad_fn
+            nodes |= {id(node): node for node in _entrances(tensor.grad_fn)}
         if len(nodes) >= MAX_OUTPUTS:
             break
     return list(nodes.values())
+
+
+def _entrances(node: Any) -> Iterator[Any]:
+    """Also what comes next: a view that is changed in place after it was returned gets another node of its own. Never
+    a parameter's, which outlives the graph."""
+    yield node
+    yield from (each for each, _ in node.next_functions if each is not None and not hasattr(each, "variable"))
 
 
 def tensors(output: Any, depth: int = MAX_DEPTH) -> Iterator[Any]:
