@@ -35,15 +35,15 @@ class WeightsAndBiases:
         self.kept: dict[str, Any] = {}
         self._run: Any = None
         self._id = ""
-        self._held = 0
-        self._next = 0
+        self._is_finished = True
+        self._held = self._next = 0
         self._ask_at = 0.0
         self._axes: set[str] = set()
         self._allocators: dict[str, str] = {}
         self._files: dict[str, _History] = {}
 
     def open(self, info: RunInfo, identity: str, kept: dict[str, Any], rows: int) -> int:
-        self._id = identity
+        self._id, self._is_finished = identity, False
         self.kept = {"folder": kept.get("folder") or os.environ.get("WANDB_DIR") or os.getcwd()}
         Path(self.kept["folder"]).mkdir(parents=True, exist_ok=True)
         self._allocators = {of_rank(rank, field): gpu_name(gpu, name) for rank, gpu in info.gpus.items()
@@ -79,17 +79,19 @@ class WeightsAndBiases:
             if info.is_over and info.error:
                 run.summary["error"] = info.error
             run.finish(exit_code=0 if info.status in ("finished", "running") else 1)
-            self._held = self._next
+            self._held, self._is_finished = self._next, True
 
     def abandon(self) -> None:
-        if self._run is not None:
+        """After an error W&B's helper process may be gone, and the library would not start another."""
+        if not self._is_finished:
+            self._run, self._is_finished = None, True
             with suppress(Exception):
-                self._run.finish(exit_code=0)
-            self._run = None
+                wandb.teardown(exit_code=1)
 
     def _start(self, info: RunInfo) -> None:
         settings = wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True,
-                                  disable_git=True, disable_code=True, disable_job_creation=True)  # fmt: skip
+                                  x_save_requirements=False, disable_git=True, disable_code=True,
+                                  disable_job_creation=True)  # fmt: skip
         try:
             self._run = wandb.init(
                 entity=self._entity or None, project=self._project, id=self._id, name=self._run_name or info.name,
