@@ -6,6 +6,7 @@ import ipaddress
 import signal
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config"
                 "per_core", "runs_cap", "node_cap", "log_format", "sinks")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
+PARENT_SECONDS = 1.0
 Settings = dict[str, Any]
 Tell = Callable[[str], None]
 
@@ -84,9 +86,18 @@ def _end_on_signals() -> None:
         signal.signal(signal.SIGHUP, _interrupt)
 
 
-def serve(settings: Settings, _: dict[str, Any]) -> int:
+def serve(settings: Settings, flags: dict[str, Any]) -> int:
     _end_on_signals()
+    if flags["with_parent"]:
+        threading.Thread(target=_end_with, args=(flags["with_parent"],), daemon=True).start()
     return _serve(settings, _sources(settings))
+
+
+def _end_with(parent: int) -> None:
+    """However that process ends: a trainer's agent is not left behind by a kill."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def demo(settings: Settings, _: dict[str, Any]) -> int:
@@ -256,7 +267,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="trainvitals", description="Vital signs for GPU training.")
     parser.add_argument("--version", action="version", version=f"trainvitals {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", *_SIMULATION_FLAGS, *_AGENT_FLAGS)
+    serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", *_SIMULATION_FLAGS,
+                       *_AGENT_FLAGS)  # fmt: skip
+    serving.add_argument("--with-parent", type=int, default=0, metavar="PID",
+                         help="end with the process that started this one, by its number")  # fmt: skip
     _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",
                         "interval", "prometheus_port", "summary_interval", "log_dir", "log_format", "dir",

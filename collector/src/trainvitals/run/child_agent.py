@@ -38,8 +38,8 @@ class ChildAgent:
 def start(root: Path) -> ChildAgent | None:
     if is_listened_to(root):
         return None
-    words = [sys.executable, "-m", "trainvitals.cli", "serve", "--with-parent", "--dir", str(root), "--port",
-             str(_free_port())]  # fmt: skip
+    words = [sys.executable, "-m", "trainvitals.cli", "serve", "--with-parent", str(os.getpid()), "--dir", str(root),
+             "--port", str(_free_port())]  # fmt: skip
     # Not a child of the training job to its launcher: a session of its own, and no rank's variables.
     environ = {key: value for key, value in os.environ.items() if key != "TRAINVITALS_RUN_ID"}
     return ChildAgent(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=environ,
