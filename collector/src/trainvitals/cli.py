@@ -3,6 +3,7 @@
 import argparse
 import io
 import ipaddress
+import os
 import signal
 import sys
 import threading
