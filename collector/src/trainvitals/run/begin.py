@@ -44,6 +44,7 @@ def current() -> Run:
 def _start(name: str, folder: Any, place: ranks.Place, claim: dict[str, Any], told: dict[str, Any],
            agent: bool) -> Run:  # fmt: skip
     run = Run(name, *place)
+    launch = ranks.launch()
     gpus = cuda.gpus()
     facts = {"local_rank": place.local_rank} | ({"gpus": gpus} if gpus else {})
 
@@ -51,7 +52,8 @@ def _start(name: str, folder: Any, place: ranks.Place, claim: dict[str, Any], to
         return layout.find_root() if folder is None else Path(os.path.expanduser(folder)).absolute()
 
     def open_files(root: Path) -> RunFiles:
-        rank = runs.claim(root, name, rank=place.rank, world_size=place.world_size, facts=facts, **claim)
+        rank = runs.claim(root, name, rank=place.rank, world_size=place.world_size, facts=facts,
+                           environ=launch, **claim)  # fmt: skip
         try:
             return RunFiles(rank, name, **told, warn=run.warn)
         except BaseException:

@@ -5,6 +5,7 @@ find()  ->  Place(rank=9, local_rank=1, world_size=16)
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +28,47 @@ def find(environ: Environ = os.environ) -> Place:
         if place and 0 <= place.rank < place.world_size:
             return place
     return Place()
+
+
+def launch(environ: Environ = os.environ) -> Environ:
+    """The variables that name this launch to the journal. Ray counts its jobs anew in each cluster, and one of them may
+    train many things, one after another: in its workers what is trained has the name."""
+    try:
+        name = _in_ray(environ)
+    except Exception:  # a Ray that is half there, or another version of it
+        name = ""
+    return {"TRAINVITALS_RUN_ID": environ.get("TRAINVITALS_RUN_ID", ""), "RAY_JOB_ID": name} if name else environ
+
+
+def _in_ray(environ: Environ) -> str:
+    """The same in all workers: of a Ray Train run its id, of a trial the trial's, else the cluster's and the job's."""
+    ray: Any = sys.modules.get("ray")
+    if ray is None or "RAY_JOB_ID" not in environ:
+        return ""
+    if name := _ray_train_run() or _ray_trial():
+        return name
+    context = ray.get_runtime_context()
+    began = str(context.get_session_name()).removeprefix("session_")[:19]
+    return f"{began}-{context.get_job_id()}"
+
+
+def _ray_train_run() -> str:
+    inside: Any = sys.modules.get("ray.train.v2._internal.execution.context")
+    try:
+        # The public context has the experiment's name only, and two of one name may run at once.
+        return str(inside.get_train_context().train_run_context.run_id)[:12]
+    except Exception:
+        return ""
+
+
+def _ray_trial() -> str:
+    tune: Any = sys.modules.get("ray.tune")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # outside a trial it warns and says None
+            return str(tune.get_context().get_trial_id() or "")
+    except Exception:
+        return ""
 
 
 def _process_group(environ: Environ) -> Place | None:
