@@ -97,6 +97,30 @@ def ended_there(uri: str) -> bool:
         return False
 
 
+def test_a_run_that_ended_just_before_the_agent_gets_its_end(tmp_path: Path) -> None:
+    needed("tensorboard")
+    trainer = Trainer(tmp_path)
+    trainer.step(5)
+    process = following(tmp_path, f"tensorboard={tmp_path}/tb", stderr=subprocess.DEVNULL)
+    wait_until(lambda: arrived(tmp_path) == trainer.expected())
+    trainer.step(5)
+    trainer.end("crashed", error="ValueError: no")
+    process.terminate()
+    assert process.wait(10) == 0
+    assert arrived(tmp_path) == trainer.expected()
+    told = tensorboard_events(tmp_path / "tb" / "gemma").Tensors("config")[-1].tensor_proto.string_val[0]
+    assert b"| error | ValueError: no |" in told
+
+
+def test_a_demo_hands_nothing_on(tmp_path: Path) -> None:
+    needed("tensorboard")
+    environ = {"TRAINVITALS_SINKS": f"tensorboard={tmp_path}/tb"}
+    with serving(tmp_path, command="demo", env=environ) as agent:
+        time.sleep(2)
+        assert agent.stop() == 0
+    assert not (tmp_path / "tb").exists()
+
+
 def test_a_worker_ends_with_the_agent_that_was_killed(tmp_path: Path) -> None:
     needed("tensorboard")
     process = following(tmp_path, f"tensorboard={tmp_path}/tb", stderr=subprocess.DEVNULL)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainvitals.web.config import WebConfig
 
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
-                "per_core", "runs_cap", "node_cap", "log_format", "sinks")  # fmt: skip
+                "per_core", "runs_cap", "node_cap", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
 PARENT_SECONDS = 1.0
@@ -165,7 +165,8 @@ def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = 
     tell = teller(settings["log_format"], process_id)
     guard = web_config.load(settings["web_config"])
     agent = _agent(settings, sources, root=root)
-    sinks = _sinks(settings, agent)
+    # What a demo shows belongs nowhere else.
+    sinks = _sinks(() if announce else settings["sinks"], agent)
     agent.start()
     try:
         listening = listening or _bind(settings)
@@ -199,12 +200,12 @@ def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None
                  **{name: settings[name] for name in _AGENT_SETTINGS})  # fmt: skip
 
 
-def _sinks(settings: Settings, agent: "Agent") -> "Sinks":
+def _sinks(wanted: Sequence[str], agent: "Agent") -> "Sinks":
     from trainvitals.sinks import targets
     from trainvitals.sinks.job import Job
     from trainvitals.sinks.supervisor import Sinks
 
-    return Sinks([Job(str(target), str(agent.root), "follow", agent.host) for target in targets(settings["sinks"])])
+    return Sinks([Job(str(target), str(agent.root), "follow", agent.host) for target in targets(wanted)])
 
 
 def _bind(settings: Settings) -> Any:
@@ -268,8 +269,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="trainvitals", description="Vital signs for GPU training.")
     parser.add_argument("--version", action="version", version=f"trainvitals {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", *_SIMULATION_FLAGS,
-                       *_AGENT_FLAGS)  # fmt: skip
+    serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", "sinks",
+                       *_SIMULATION_FLAGS, *_AGENT_FLAGS)  # fmt: skip
     serving.add_argument("--with-parent", type=int, default=0, metavar="PID",
                          help="end with the process that started this one, by its number")  # fmt: skip
     _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])

@@ -50,12 +50,11 @@ class Follower:
                 self._guarded(folder, followed)
 
     def close(self) -> None:
-        """What was written last still goes, then the place is kept."""
+        """What was written last still goes, and the end of a run that is over; the rest next time."""
         for followed in self._followed.values():
             if followed.stream is not None:
                 with suppress(Exception):
-                    followed.stream.advance()
-                    followed.stream.finish(followed.stream.info()._replace(status="running"), [])
+                    _drain(followed.stream)
                 followed.stream.close()
 
     def _guarded(self, folder: Path, followed: _Followed) -> None:
@@ -88,9 +87,7 @@ class Follower:
         info = stream.info()
         if info.ended is None or not (stream.is_past_end() or time.time() - info.ended > LAST_LINES_SECONDS):
             return
-        while stream.advance(last=True):
-            pass
-        stream.finish(info, [info.status, info.ended])
+        _drain(stream)
         stream.close()
         del self._followed[folder]
         self._over[folder] = modified
@@ -128,3 +125,11 @@ class Follower:
         followed = self._followed.pop(folder)
         if followed.stream is not None:
             followed.stream.close()
+
+
+def _drain(stream: Stream) -> None:
+    """All that is there, and the run's end where it has one."""
+    info = stream.info()
+    while stream.advance(last=info.is_over):
+        pass
+    stream.finish(info, [info.status, info.ended] if info.is_over else [])
