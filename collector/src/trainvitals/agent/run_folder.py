@@ -53,10 +53,10 @@ def ranks_here(processes: Mapping[Path, Record | None], boot_id: str) -> dict[in
     return {_rank(path): path for path, told in processes.items() if told and told.get("boot_id") == boot_id}
 
 
-def gpus_of(process: Mapping[str, Any], numbers: Mapping[str, str]) -> list[tuple[str, str]]:
+def gpus_of(process: Mapping[str, Any] | None, numbers: Mapping[str, str]) -> list[tuple[str, str]]:
     """Number and UUID of each GPU that a rank said it uses, each once. A trainer that knows the UUID alone
     has its number from `numbers`."""
-    told = process.get("gpus")
+    told = (process or {}).get("gpus")
     listed = [gpu for gpu in told if isinstance(gpu, dict)] if isinstance(told, list) else []
     uuids = [as_label(gpu.get("uuid")) for gpu in listed]
     named = [(as_label(gpu.get("gpu", numbers.get(uuid, ""))), uuid) for gpu, uuid in zip(listed, uuids, strict=True)]

@@ -193,8 +193,7 @@ class Runs:
         self._judge(run, here, alive, known=bool(processes))
         if self._recent(run):
             self._follow_files(run, None if not processes else set(ours))
-            told = {rank: processes[path] or {} for rank, path in ours.items()}
-            run.state.gpus = {rank: run_folder.gpus_of(said, self.gpu_numbers) for rank, said in told.items()}
+            run.state.gpus = {rank: run_folder.gpus_of(processes[path], self.gpu_numbers) for rank, path in ours.items()}
 
     def _judge(self, run: _Followed, here: dict[int, str], alive: set[int], known: bool) -> None:
         """`here` are the ranks on this kernel and when each started; `alive` may hold others, whose locks show."""
