@@ -1,0 +1,76 @@
+"""What the integrations share: the run of one training, and looking into a framework where it offers no hook.
+
+training = Training("keras", name="mnist")
+training.begin("model", config={"epochs": 3})       # the run that is current, else one of its own
+training.run.log(loss=2.3)
+training.end()                                      # ends what it began
+"""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from trainvitals.run import Run, current, start
+from trainvitals.run.harmless import warn
+from trainvitals.run.off import OffRun
+
+# A run that an integration began is nobody else's: where it is still there, its training failed or goes on elsewhere.
+_begun: "WeakSet[Any]" = WeakSet()
+
+
+class Training:
+    def __init__(self, framework: str, name: str | None, options: dict[str, Any]) -> None:
+        self.run: Run = OffRun()  # type: ignore[assignment]
+        self._framework, self._name, self._options = framework, name, options
+        self._has_warned = False
+
+    @property
+    def is_ours(self) -> bool:
+        return self.run in _begun
+
+    def begin(self, name: str, *, config: object = None, planned_steps: int | None = None, **found: Any) -> bool:
+        """False where its own has not ended and goes on: a trainer may begin anew with a smaller batch."""
+        if self.is_ours and self.run.status == "running":
+            return False
+        told = {"config": config, "framework": self._framework, "planned_steps": planned_steps}
+        run = current()
+        if run.status == "running" and run not in _begun:
+            run.describe(**told)  # type: ignore[arg-type]
+        else:
+            run = start(self._name or name, **{**told, **found, **self._options})
+            _begun.add(run)
+        self.run = run
+        return True
+
+    def end(self) -> None:
+        if self.is_ours:
+            self.run.finish()
+
+    def crash(self, error: BaseException) -> None:
+        """For a trainer that tells of the exception that ends it."""
+        if self.is_ours:
+            self.run.crash(error)
+
+    def failed(self, error: BaseException) -> None:
+        if self.run.status != "off":
+            self.run.failed(error)
+        elif not self._has_warned:
+            self._has_warned = True
+            warn(error)
+
+
+def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:
+    """Puts `make(what is there)` in the place of a method of one object; gives back what undoes it."""
+    own = vars(owner).get(name)
+    mine = make(getattr(owner, name))
+    setattr(owner, name, mine)
+
+    def undo() -> None:
+        if vars(owner).get(name) is not mine:  # somebody else stands before it by now
+            return
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
+
+    return undo
