@@ -27,7 +27,6 @@ PROCESS_TREE_SECONDS = 10.0
 LISTENED_WAKE_SECONDS = 0.02
 STOP_SECONDS = 0.5
 STUCK_SECONDS = 30.0
-ENDINGS = ("finished", "crashed", "preempted")
 
 log = logging.getLogger("trainvitals.runs")
 
@@ -62,7 +61,7 @@ class Runs:
         self._contents = run_folder.Contents()
         self._lock = threading.Lock()
         self.listeners: list[Callable[[str, int, list[Record]], None]] = []
-        self.gpu_numbers: dict[str, str] = {}
+        self.gpu_by_uuid: dict[str, str] = {}
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="trainvitals-runs", daemon=True)
@@ -193,7 +192,7 @@ class Runs:
         self._judge(run, here, alive, known=bool(processes))
         if self._recent(run):
             self._follow_files(run, None if not processes else set(ours))
-            run.state.gpus = {rank: run_folder.gpus_of(processes[path], self.gpu_numbers) for rank, path in ours.items()}
+            run.state.gpus = {one: run_folder.gpus_of(processes[path], self.gpu_by_uuid) for one, path in ours.items()}
 
     def _judge(self, run: _Followed, here: dict[int, str], alive: set[int], known: bool) -> None:
         """`here` are the ranks on this kernel and when each started; `alive` may hold others, whose locks show."""
@@ -203,23 +202,23 @@ class Runs:
             state.ended = run_folder.last_change(run.folder)
             return
         dead = {(rank, started) for rank, started in here.items() if rank not in alive}
-        self._report_killed(run, dead, told in ENDINGS)
+        self._report_killed(run, dead, told in layout.ENDINGS)
         if alive:
             state.status, state.ended = "running", None
         elif here:
-            state.status = told if told in ENDINGS else self._status_here(run, set(here.items()))
+            state.status = told if told in layout.ENDINGS else self._status_here(run, set(here.items()))
             self._set_end(run)
 
     def _status_here(self, run: _Followed, ranks: set[tuple[int, str]]) -> str:
         """Of a run that says nothing of its end: rank 0 is elsewhere, or was killed."""
         if ranks & run.reported:
             return "killed"
-        said = {run.rank_ends[rank][1] for rank, _ in ranks if rank in run.rank_ends} & set(ENDINGS)
+        said = {run.rank_ends[rank][1] for rank, _ in ranks if rank in run.rank_ends} & set(layout.ENDINGS)
         return said.pop() if len(said) == 1 else "killed"
 
     def _set_end(self, run: _Followed) -> None:
         if run.state.ended is None:
-            stamp = seconds(run.state.info.get("end")) if run.state.status in ENDINGS else None
+            stamp = seconds(run.state.info.get("end")) if run.state.status in layout.ENDINGS else None
             run.state.ended = stamp or run_folder.last_change(run.folder)
 
     def _report_killed(self, run: _Followed, dead: set[tuple[int, str]], ended: bool) -> None:

@@ -128,7 +128,7 @@ class Agent:
             self._node_log.write(sample.fresh, sample.readings)
         self.runs.catch_up(CATCH_UP_SECONDS)
         self._gpus_seen |= {gpu.labels: None for gpu in gpus}
-        self.runs.gpu_numbers = {labels[1][1]: labels[0][1] for labels in self._gpus_seen}
+        self.runs.gpu_by_uuid = {labels[1][1]: labels[0][1] for labels in self._gpus_seen}
         readings = [
             *sample.readings,
             *self._xids.readings(sample.timestamp),

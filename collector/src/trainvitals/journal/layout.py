@@ -24,6 +24,8 @@ NODE_FILE = re.compile(rf"(gpu|host)_metrics_{_WHEN}\.jsonl\Z")
 PROCESS_FILE = re.compile(rf"process{_RANK}\.json\Z")
 EVENTS_FILE = re.compile(rf"events{_RANK}\.jsonl\Z")
 RUN_FILE = "run.json"
+# What a run says of its own end; that it was killed is the agent's to say.
+ENDINGS = ("finished", "crashed", "preempted")
 _UNSAFE = re.compile(r"[/\x00-\x1f\x7f]+")
 _MAX_NAME_BYTES = 120
 
