@@ -53,8 +53,8 @@ def train(run: tv.Run, arguments: argparse.Namespace) -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(FEATURES, 32), nn.ReLU(), nn.Linear(32, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
-    late = arguments.slow_seconds if run.rank == arguments.slow_rank else 0.0
-    for inputs, targets in run.data(batches(arguments.steps, late, seed=run.rank)):
+    late = arguments.slow_seconds if dist.get_rank() == arguments.slow_rank else 0.0
+    for inputs, targets in run.data(batches(arguments.steps, late, seed=dist.get_rank())):
         with run.step():
             with run.phase("forward"):
                 loss = nn.functional.mse_loss(model(inputs), targets)
@@ -67,6 +67,9 @@ def train(run: tv.Run, arguments: argparse.Namespace) -> None:
 
 
 def say_where(run: tv.Run) -> None:
+    if not run:
+        print("nothing was recorded")
+        return
     print(f"run {run.id}: {run.world_size} ranks, {run.number} steps, {run.status}")
     print(f"journal  {run.folder}")
     print("next     trainvitals serve     # its page shows this run and its ranks")
@@ -82,7 +85,7 @@ def main() -> None:
     with tv.start(arguments.name, config=arguments, framework="pytorch", planned_steps=arguments.steps) as run:
         train(run, arguments)
     dist.barrier()
-    if run.rank == 0:
+    if dist.get_rank() == 0:
         say_where(run)
     dist.destroy_process_group()
 

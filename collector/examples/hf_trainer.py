@@ -62,6 +62,9 @@ def make_trainer(arguments: argparse.Namespace, callback: TrainVitalsCallback) -
 
 
 def say_where(run: tv.Run) -> None:
+    if not run:  # TRAINVITALS=off
+        print("nothing was recorded")
+        return
     print(f"run {run.id}: {run.number} steps, {run.status}")
     print(f"journal  {run.folder}")
     print("next     trainvitals serve     # its page shows this run")

@@ -17,6 +17,7 @@ import time
 import pynvml
 
 import trainvitals as tv
+from trainvitals.journal.layout import find_root
 
 SIMULATED = 2
 
@@ -61,7 +62,7 @@ def trainvitals(seconds: float, *words: str) -> int:
 def monitor(arguments: argparse.Namespace) -> int:
     seconds = 10.0 if arguments.seconds is None else arguments.seconds
     status = trainvitals(seconds, "monitor", "--interval", f"{arguments.interval:g}")
-    print("journal  the readings are in gpu/ of the journal, a line a GPU and tick")
+    print(f"journal  {find_root() / 'gpu'}     # a line a GPU and tick")
     print("next     --mode dashboard, or --mode train")
     return status
 
@@ -74,11 +75,22 @@ def dashboard(arguments: argparse.Namespace) -> int:
 
 def train(arguments: argparse.Namespace) -> int:
     """With `agent=True` an agent runs beside the training, if none does yet; it says where its page is."""
+    import torch  # only here: to look at GPUs nobody needs it
+
+    weight = torch.zeros(8, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.05)
     with tv.start("monitor-training-example", config=arguments, planned_steps=arguments.steps, agent=True) as run:
-        for number in range(1, arguments.steps + 1):
+        for _ in range(arguments.steps):
             with run.step():
-                time.sleep(0.03)  # your training step
-            run.log(loss=2.0 / number, learning_rate=1e-3)
+                loss = (weight - torch.arange(8)).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                time.sleep(0.03)  # slow enough for the page to be looked at
+            run.log(loss=loss, learning_rate=0.05)
+    if not run:  # TRAINVITALS=off
+        print("nothing was recorded")
+        return 0
     print(f"run {run.id}: {run.number} steps, {run.status}")
     print(f"journal  {run.folder}")
     print("next     trainvitals serve     # the page again, also of runs that ended")

@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -150,16 +151,18 @@ def train(run: tv.Run, model: PeftModel, batches: DataLoader, device: torch.devi
     optimizer = torch.optim.AdamW((p for p in model.parameters() if p.requires_grad), lr=arguments.learning_rate)
     model.train()
     began = time.perf_counter()
-    while run.number < arguments.steps:
-        for batch in run.data(batches):
-            values = train_step(run, model, optimizer, batch.to(device))
-            now = time.perf_counter()
-            speed = batch.numel() / (now - began)  # with the wait for data
-            # The loss and the norm are tensors still: on a GPU nobody waits for them.
-            run.log(values, lr=arguments.learning_rate, tokens_per_second=speed, **memory(device))
-            began = now
-            if run.number >= arguments.steps:
-                break
+    for batch in run.data(islice(endless(batches), arguments.steps)):
+        values = train_step(run, model, optimizer, batch.to(device))
+        now = time.perf_counter()
+        speed = batch.numel() / (now - began)  # with the wait for data
+        # The loss and the norm are tensors still: on a GPU nobody waits for them.
+        run.log(values, lr=arguments.learning_rate, tokens_per_second=speed, **memory(device))
+        began = now
+
+
+def endless(batches: DataLoader) -> Iterator[torch.Tensor]:
+    while True:
+        yield from batches
 
 
 def train_step(run: tv.Run, model: PeftModel, optimizer: torch.optim.Optimizer, batch: torch.Tensor) -> dict[str, Any]:
@@ -221,8 +224,8 @@ def journal_flags(arguments: argparse.Namespace) -> list[str]:
 
 def summary(run: tv.Run, arguments: argparse.Namespace) -> str:
     """Read back from the journal: it knows more of the run than this script kept."""
-    if run.folder is None:
-        return f"run {run.name}: nothing was recorded"
+    if run.folder is None:  # TRAINVITALS=off
+        return "nothing was recorded"
     lines = [json.loads(line) for file in sorted(run.folder.glob("training_metrics_*.jsonl")) for line in file.open()]
     losses = column(lines, "loss") or [float("nan")]
     steps, waits = column(lines, "step_duration_seconds"), column(lines, "data_wait_seconds")

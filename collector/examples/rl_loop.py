@@ -86,7 +86,11 @@ def train(run: tv.Run, arguments: argparse.Namespace) -> float:
 
 
 def say_where(run: tv.Run, reward: float) -> None:
-    print(f"run {run.id}: {run.number} steps, {run.status}, mean reward {reward:.2f} (by chance {1 / ANSWERS})")
+    print(f"mean reward {reward:.2f} (by chance {1 / ANSWERS})")
+    if not run:  # TRAINVITALS=off
+        print("nothing was recorded")
+        return
+    print(f"run {run.id}: {run.number} steps, {run.status}")
     print(f"journal  {run.folder}")
     print("next     trainvitals serve     # its page shows this run")
     print(f"         trainvitals sync {run.id} --to tensorboard=tensorboard   # reward, KL and entropy as curves")
