@@ -18,24 +18,20 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "gpu_info": ("gpu", "uuid", "name", "pci_bus_id", "driver_version", "cuda_version", "vbios_version"),
     "mig": ("gpu", "uuid", "mig"),
     "xid": ("gpu", "uuid", "xid"),
-    "host": (),
-    "core": ("cpu",),
-    "filesystem": ("mountpoint",),
-    "disk": ("device",),
-    "network": ("interface",),
-    "run": ("run",),
-    "run_info": ("run", "name", "framework", "world_size"),
-    "rank": ("run", "rank"),
-    "custom": ("run", "rank", "name"),
+    "host": (), "core": ("cpu",),
+    "filesystem": ("mountpoint",), "disk": ("device",), "network": ("interface",),
+    "ray": (), "ray_resource": ("resource",),
+    "run": ("run",), "run_info": ("run", "name", "framework", "world_size"),
+    "rank": ("run", "rank"), "custom": ("run", "rank", "name"),
     "nonfinite": ("run", "rank", "field"),
     "rank_gpu": ("run", "rank", "gpu", "uuid"),
     "source": ("source",),
-    "agent": (),
-    "build": ("version", "python_version"),
-}
+    "agent": (), "build": ("version", "python_version"),
+}  # fmt: skip
 PREFIXES = {"gpu": "gpu_", "gpu_info": "gpu_", "mig": "gpu_mig_", "xid": "gpu_xid_", "host": "host_",
             "core": "host_", "filesystem": "host_filesystem_", "disk": "host_disk_",
-            "network": "host_network_", "source": "trainvitals_source_", "agent": "trainvitals_",
+            "network": "host_network_", "ray": "ray_cluster_",
+            "ray_resource": "ray_cluster_resource_", "source": "trainvitals_source_", "agent": "trainvitals_",
             "build": "trainvitals_", "nonfinite": "training_"}  # fmt: skip
 RUN_PREFIX = "training_"
 
@@ -210,6 +206,12 @@ METRICS: tuple[Metric, ...] = (
     _host("network_transmit_bytes_total", "bytes", "slow", "Bytes sent.", "network", "counter"),
     _host("network_receive_errors_total", "", "slow", "Packets lost or broken on receipt.", "network", "counter"),
     _host("network_transmit_errors_total", "", "slow", "Packets lost or broken on sending.", "network", "counter"),
+    # A Ray cluster, where the agent is to watch one
+    Metric("ray_cluster_nodes", "gauge", "", "ray", "ray", "fast", "Nodes of the Ray cluster that are alive."),
+    Metric("ray_cluster_resource_used", "gauge", "", "ray_resource", "ray", "fast",
+           "What tasks and actors hold of a resource: processors, GPUs, bytes of memory or object store."),
+    Metric("ray_cluster_resource_available", "gauge", "", "ray_resource", "ray", "fast",
+           "What the Ray cluster has left of a resource, in the same units."),
     # Runs
     _run("training_run_info", "", "What the run is; always 1.", "run_info"),
     _run("training_run_status", "", "1 for the status that the run has.", "run", "states", "", Split("status",

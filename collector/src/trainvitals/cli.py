@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainvitals.web.config import WebConfig
 
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
-                "per_core", "runs_cap", "node_cap", "log_format")  # fmt: skip
+                "per_core", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
 PARENT_SECONDS = 1.0
@@ -222,18 +222,19 @@ def _root() -> Path:
 
 def _sources(settings: Settings) -> "list[Source]":
     from trainvitals.sources.host import HostSource
+    from trainvitals.sources.ray import clusters
 
-    host = HostSource(settings["per_core"])
+    others: list[Source] = [HostSource(settings["per_core"]), *clusters(settings["ray_address"])]
     if settings["simulate"]:
         from trainvitals.sources.simulated import SimulatedSource
 
-        return [SimulatedSource(settings["simulate"], settings["scenario"], settings["seed"]), host]
+        return [SimulatedSource(settings["simulate"], settings["scenario"], settings["seed"]), *others]
     if settings["scenario"] != "healthy":
         key = "--scenario (TRAINVITALS_SCENARIO)"
         raise SettingError(key, settings["scenario"], "a scenario needs simulated GPUs: add --simulate 8")
     from trainvitals.sources.nvml import NvmlSource
 
-    return [NvmlSource(), host]
+    return [NvmlSource(), *others]
 
 
 _UNTIL_ENDED = (serve, demo, monitor)

@@ -165,6 +165,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("expected_gpus", whole(0, 1024), None, "GPUs that this node should have (default: the most seen)"),
         Setting("node_price", number(0, 1e6), None, "dollars that an hour of this node costs"),
         Setting("per_core", truth, False, "usage of each processor too"),
+        Setting("ray_address", plain, "", "watch this Ray cluster too: auto, or its head's HOST:PORT"),
         Setting("runs_cap", size, 2 * 2**30, "disk space for runs (default: 2GiB); finished ones go first"),
         Setting("node_cap", size, 512 * 2**20, "disk space for the node's own lines (default: 512MiB)"),
         Setting("gpu", gpu_list, None, "the GPU to monitor"),

@@ -24,6 +24,7 @@ VALUES: dict[str, tuple[tuple[str, Any], tuple[str, Any], tuple[str, Any]]] = {
     "seed": (("1", 1), ("2", 2), ("3", 3)),
     "expected_gpus": (("0", 0), ("8", 8), ("1024", 1024)),
     "node_price": (("0", 0.0), ("3.5", 3.5), ("98.32", 98.32)),
+    "ray_address": (("auto", "auto"), ("10.0.0.1:6379", "10.0.0.1:6379"), ("head:6379", "head:6379")),
     "per_core": (("true", True), ("0", False), ("YES", True)),
     "runs_cap": (("1MiB", 2**20), ("1.5g", 3 * 2**29), ("2TiB", 2**41)),
     "node_cap": (("2M", 2**21), ("1048576", 2**20), ("512MB", 2**29)),
@@ -142,7 +143,7 @@ COMMANDS = {"gpu": "monitor", "gpus": "monitor", "prometheus_port": "monitor", "
 
 def test_every_setting_that_can_be_wrong_is_tried() -> None:
     assert {name for name, _ in BAD} == SETTINGS.keys() - {
-        "host", "allowed_hosts", "per_core", "to", "wandb_project", "wandb_run_name"}  # fmt: skip
+        "host", "allowed_hosts", "per_core", "to", "wandb_project", "wandb_run_name", "ray_address"}  # fmt: skip
 
 
 # From a flag a folder is taken from where one stands.
