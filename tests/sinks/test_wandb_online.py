@@ -22,7 +22,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "a" * 40)
-    monkeypatch.setenv("WANDB_X_FILE_STREAM_TRANSMIT_INTERVAL", "0.3")
     return tmp_path
 
 
@@ -42,17 +41,18 @@ def test_kills_lose_nothing_and_bring_nothing_twice(root: Path, monkeypatch: pyt
         use(server, monkeypatch)
         trainer = Trainer(root)
         busy = Busy(trainer)
-        seed = random.randrange(1000)
-        chance = random.Random(seed)
-        for _ in range(4):
+        # Its client uploads every 15 s: each process is killed when some of its rows are there and some are not.
+        for _ in range(2):
+            before = len(server.history)
             process = following(root, "wandb=p", stderr=subprocess.DEVNULL)
-            time.sleep(chance.uniform(1.0, 4.0))
+            wait_until(lambda before=before: len(server.history) > before)
+            time.sleep(random.uniform(1.0, 3.0))
             process.kill()
             process.wait()
         busy.end()
         done = sync(root, "gemma", "wandb=p", environ={"WANDB_MODE": "online"})
         assert done.returncode == 0, done.stderr
-        assert points(server) == trainer.expected(), f"seed {seed}"
+        assert points(server) == trainer.expected()
 
 
 def test_a_server_that_comes_late_gets_everything(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,8 +78,10 @@ def test_a_helper_process_that_dies_is_replaced(root: Path, monkeypatch: pytest.
         trainer.step(20)
         process = following(root, "wandb=p", stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: points(server) == trainer.expected())
-            for helper in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            wait_until(lambda: children.read_text().split())
+            time.sleep(1)
+            for helper in children.read_text().split():
                 os.kill(int(helper), signal.SIGKILL)
             trainer.step(20)
             wait_until(lambda: points(server) == trainer.expected())

@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.headers.get("Content-Encoding") == "gzip":
             content = gzip.decompress(content)
-        told = json.loads(content)
+        told = json.loads(content or "{}")
         if self.path == "/graphql":
             variables = told.get("variables") or {}
             self._reply({"data": self.server.answer(told["query"], variables.get("name") or "")})
