@@ -1,7 +1,6 @@
 """An agent for as long as the run lasts, where none listens for its journal: `tv.start(..., agent=True)`."""
 
 import fcntl
-import logging
 import os
 import socket
 import subprocess
@@ -12,44 +11,66 @@ from pathlib import Path
 from trainvitals.journal import layout
 
 PORT = 8080
-END_SECONDS = 3.0
-
-log = logging.getLogger("trainvitals")
 
 
 class ChildAgent:
+    """One for all runs of this process that have the same journal."""
+
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
-        # What it says on its way, its address first, is the run's user's to read.
+        self._users = 1
         threading.Thread(target=self._pass_on, name="trainvitals-agent", daemon=True).start()
 
+    def join(self) -> bool:
+        self._users += self.is_running
+        return self.is_running
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def remove(self) -> None:
-        """It has until the interpreter's end to end; it does so by itself when this process is gone."""
-        if self._process.poll() is None:
+        """It ends by itself, too, when this process is gone."""
+        self._users -= 1
+        if self._users == 0 and self.is_running:
             self._process.terminate()
 
     def _pass_on(self) -> None:
+        """Its address. Not all that it says: who prints from a thread while the interpreter ends may kill it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            print(f"trainvitals: {line.rstrip()}", file=sys.stderr)
+            if line.lstrip().startswith("page") and not sys.is_finalizing():
+                print(f"trainvitals: {line.strip()}", file=sys.stderr)
         self._process.wait()
 
 
-def start(root: Path) -> ChildAgent | None:
+_started: dict[tuple[Path, tuple[str, ...]], ChildAgent] = {}
+
+
+def start(root: Path, *flags: str) -> ChildAgent | None:
+    """`flags` are those of `trainvitals serve`. None where somebody listens."""
+    known = _started.get((root, flags))
+    if known is not None and known.join():
+        return known
     if is_listened_to(root):
         return None
+    _started[root, flags] = agent = ChildAgent(_spawn(root, flags))
+    return agent
+
+
+def _spawn(root: Path, flags: tuple[str, ...]) -> "subprocess.Popen[str]":
     words = [sys.executable, "-m", "trainvitals.cli", "serve", "--with-parent", str(os.getpid()), "--dir", str(root),
-             "--port", str(_free_port())]  # fmt: skip
+             "--port", str(_free_port()), *flags]  # fmt: skip
     # Not a child of the training job to its launcher: a session of its own, and no rank's variables.
     environ = {key: value for key, value in os.environ.items() if key != "TRAINVITALS_RUN_ID"}
-    return ChildAgent(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=environ,
-                                       start_new_session=True))  # fmt: skip
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=environ,
+                            start_new_session=True)  # fmt: skip
 
 
-def is_listened_to(root: Path) -> bool:
+def is_listened_to(root: Path, host: str = "") -> bool:
     """Whether this host's agent holds its lock on the journal."""
     try:
-        fd = os.open(layout.gpu_folder(root, layout.host_name()) / ".agent", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(layout.gpu_folder(root, host or layout.host_name()) / ".agent", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
