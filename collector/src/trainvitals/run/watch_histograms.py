@@ -33,7 +33,7 @@ def _put(parcel: Parcel, name: str, tensors: Sequence[Any]) -> None:
 
 def _looked_at(tensor: Any) -> Any:
     values = some(tensor, stride(tensor, MAX_ELEMENTS))
-    return (values.abs() if values.is_complex() else values).float()
+    return (values.abs() if values.is_complex() else values).float().flatten()
 
 
 def _counted(values: Any) -> Any:

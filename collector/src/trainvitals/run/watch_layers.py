@@ -19,16 +19,19 @@ class Layer(NamedTuple):
     parameters: list[Any]
 
 
+def alone(model: Any) -> Any:
+    """Without what has it talk to other ranks or devices: DDP and DataParallel."""
+    while isinstance(model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
+        model = model.module
+    return model
+
+
 def bare(model: Any) -> Any:
-    """The model within DDP, DataParallel and a compiled one: they put `module.` before each of its names."""
-    wrappers = (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)
-    while True:
-        if isinstance(model, wrappers):
-            model = model.module
-        elif "_orig_mod" in getattr(model, "_modules", ()):
-            model = model._orig_mod
-        else:
-            return model
+    """The model as it was written: wrappers and compilers put a name of their own before each of its names."""
+    model = alone(model)
+    while "_orig_mod" in getattr(model, "_modules", ()):
+        model = alone(model._orig_mod)
+    return model
 
 
 def is_compiled(model: Any) -> bool:
