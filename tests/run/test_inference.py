@@ -191,4 +191,4 @@ def test_a_run_writes_it_down_and_a_failure_is_a_warning(tmp_path: Path, caplog:
     events = [decode(line) for line in (folder / "events.rank0.jsonl").read_bytes().splitlines()]
     written = next(event for event in events if event["event"] == "inference")
     assert told.items() <= written.items()
-    assert "runs: 0 cannot be used: it is how often the model is asked, 1 or more" in caplog.text
+    assert "runs: '0' cannot be used: it is how often the model is asked, 1 or more" in caplog.text
