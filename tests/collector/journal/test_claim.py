@@ -9,7 +9,7 @@ import pytest
 
 from tests.collector.journal.helpers import end, line_of, open_descriptors, python
 from trainvitals.errors import JournalError
-from trainvitals.journal import layout, runs
+from trainvitals.journal import claiming, layout, runs
 from trainvitals.journal.runs import Rank, claim
 
 NOBODY = 65534
@@ -194,9 +194,9 @@ def test_a_journal_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> Non
 
 
 def test_one_who_hangs_while_he_claims_keeps_nobody_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "CLAIM_SECONDS", 0.2)
+    monkeypatch.setattr(claiming, "CLAIM_SECONDS", 0.2)
     (tmp_path / "runs").mkdir()
-    with runs.claiming(tmp_path):
+    with claiming.claiming(tmp_path):
         assert take(tmp_path).run == "train"
 
 

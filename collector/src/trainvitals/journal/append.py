@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakSet
 
 from trainvitals.journal import slow
+from trainvitals.journal.descriptors import moved_up
 from trainvitals.journal.layout import stamped
 from trainvitals.journal.record import encode, timestamp
 
@@ -254,7 +255,7 @@ class Appender:
 def _open_regular(name: str, folder: int, flags: int) -> int:
     fd = os.open(name, flags, 0o644, dir_fd=folder)
     if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
+        return moved_up(fd)
     os.close(fd)
     raise OSError(errno.EINVAL, f"{name} is not a regular file")
 

@@ -67,10 +67,12 @@ def encode(record: Mapping[str, Any]) -> bytes:
 
 
 def encode_plain(record: Mapping[str, Any]) -> bytes:
-    """TypeError where a value is not of JSON. orjson turns NaN into null: such lines are made again."""
+    """TypeError where a value is not of JSON, or may be NaN: orjson turns that into null."""
     line = orjson.dumps(record, option=_LINE)
     # rfind takes a third of the time of `in` here.
-    return line if line.rfind(b"null") < 0 else _encode_slowly(record)
+    if line.rfind(b"null") < 0:
+        return line
+    raise TypeError("null")
 
 
 def decode(line: bytes) -> Record:

@@ -8,6 +8,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 
 from trainvitals.journal import layout, runs
+from trainvitals.journal.claiming import claiming
 from trainvitals.journal.record import Record, decode, encode, seconds
 
 RUNS_CAP_BYTES = 2 * 2**30
@@ -60,7 +61,7 @@ def _remove_run(root: Path, folder: Path, now: float) -> int:
     """Set aside in one step while nobody can resume the run, then removed. Returns the bytes that came free."""
     aside = folder.with_name(_REMOVED + folder.name)
     with suppress(OSError):
-        with runs.claiming(root):
+        with claiming(root):
             touched, size = _measure(folder)
             if _may_be_live(folder, touched, now):
                 return 0

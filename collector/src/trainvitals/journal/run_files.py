@@ -36,6 +36,11 @@ class RunFiles:
         self._write_run()
         self.last_step = _last_step(rank)
 
+    @property
+    def is_queued(self) -> bool:
+        """Whether a file's storage was found to be slow."""
+        return self.metrics.is_queued or self.events.is_queued
+
     def describe(self, *, config: Mapping[str, Any] | None = None, **facts: Any) -> None:
         """What is known only later; a configuration is added to what is there."""
         self._run["config"] |= without_secrets(config or {})

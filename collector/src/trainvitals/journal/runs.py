@@ -5,12 +5,10 @@ however the process ends, and shows it across containers. Closing any descriptor
 drop it too, so within its own process the file is only ever reached through `Rank`.
 """
 
-import errno
 import fcntl
 import os
 import stat
 import struct
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,11 +17,12 @@ from typing import Any
 
 from trainvitals.errors import JournalError, RunInUse
 from trainvitals.journal import layout
+from trainvitals.journal.claiming import claiming
+from trainvitals.journal.descriptors import moved_up
 from trainvitals.journal.record import decode, encode, timestamp
 
 _FLOCK = struct.Struct("@hhqqi0q")
 _RUNNING = "run {!r} is running already: choose another run_id, or end it"
-CLAIM_SECONDS = 10.0
 _MAX_BYTES = 1 << 20
 # Something that is no file, put there under a file's name, must not keep the reader waiting.
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -79,18 +78,36 @@ def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: 
         with claiming(root):
             run = layout.safe_name(wanted) if wanted else _free_name(root, name, me, resume, environ)
             folder = layout.run_folder(root, run)
-            _make_run_folder(folder)
-            fd = _hold(folder / f"process.rank{rank}.json", me, run)
+            with _made(folder):
+                fd = _hold(folder / f"process.rank{rank}.json", me, run)
     except OSError as error:
         fix = "choose another journal folder with TRAINVITALS_DIR"
         raise JournalError(f"{error.filename or root} cannot be written ({error.strerror}): {fix}") from error
     return Rank(root, run, rank, world_size, fd, me)
 
 
-def _make_run_folder(folder: Path) -> None:
-    """The run's user owns it; the agent, another user, writes into a folder in it."""
-    folder.mkdir(exist_ok=True)
-    layout.make_shared(folder / "agent", like=folder.parent)
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """The run's user owns it; the agent, another user, writes into a folder in it. A disk that is full may still take
+    a folder, and one more each time that it is tried again: they go."""
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        layout.make_shared(folder / "agent", like=folder.parent)
+        yield
+    except OSError:
+        if is_new:
+            _clear(folder)
+        raise
+
+
+def _clear(folder: Path) -> None:
+    with suppress(OSError):
+        for path in process_files(folder):
+            if not path.stat().st_size:
+                path.unlink()
+        folder.joinpath("agent").rmdir()
+        folder.rmdir()
 
 
 def is_alive(process_file: Path) -> bool:
@@ -185,40 +202,6 @@ def _launcher() -> str:
     return f"{layout.boot_id()}:{parent}:{started}"
 
 
-@contextmanager
-def claiming(root: Path) -> Iterator[None]:
-    """One claimant at a time on this machine, so that two ranks agree on one folder. One that hangs while
-    it claims, or a file system without locks, keeps nobody from training."""
-    fd = _open_claim(root / "runs" / ".claim")
-    deadline = time.monotonic() + CLAIM_SECONDS
-    try:
-        while not _try_lock(fd) and time.monotonic() < deadline:
-            time.sleep(0.002)
-        yield
-    finally:
-        os.close(fd)
-
-
-def _open_claim(path: Path) -> int:
-    # In a folder that all may write to the kernel refuses O_CREAT on another user's file.
-    with suppress(FileNotFoundError):
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    with suppress(OSError):
-        os.fchmod(fd, 0o666)
-    return fd
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        return error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-    return True
-
-
 def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool, environ: Mapping[str, str]) -> str:
     launch = _launch_id(environ)
     first = layout.safe_name(f"{name}-{launch}" if launch else name)
@@ -252,7 +235,7 @@ def process_files(folder: Path) -> list[Path]:
 def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
     if _is_held_here(path):
         raise RunInUse(_RUNNING.format(run))
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    fd = moved_up(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644))
     try:
         _lock(fd, run)
         os.ftruncate(fd, 0)

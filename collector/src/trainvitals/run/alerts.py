@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainvitals.run.harmless import told
+
 Condition = Callable[[dict[str, Any]], Any]
 # As other tools call them -> as they are handled here.
 SEVERITIES = {"warning": "ticket", "error": "page", "critical": "page", "page": "page", "ticket": "ticket",
@@ -34,8 +36,12 @@ class Alert:
         self.severity = SEVERITIES.get(self.severity, "ticket")
 
     def fires(self, metrics: Mapping[str, Any]) -> bool:
+        """A condition on what a record does not hold is not met."""
         now = time.monotonic()
-        if now < self.silent_until or not self.condition(dict(metrics)):
+        try:
+            if now < self.silent_until or not self.condition(dict(metrics)):
+                return False
+        except KeyError:
             return False
         self.silent_until = now + self.cooldown_seconds
         return True
@@ -46,3 +52,15 @@ class Alert:
             return (self.message or self.name).format_map(_AsWritten(metrics))
         except (ValueError, TypeError, AttributeError, IndexError, KeyError):
             return self.message
+
+
+def ask(alerts: list[Alert], record: Mapping[str, Any], write_event: Callable[..., None],
+        warn: Callable[[str, str], None]) -> None:  # fmt: skip
+    """A condition that fails is asked no more."""
+    for alert in list(alerts):
+        try:
+            if alert.fires(record):
+                write_event("alert", name=alert.name, severity=alert.severity, message=alert.words(record))
+        except Exception as error:
+            alerts.remove(alert)
+            warn(f"alert {alert.name}", f"alert {alert.name!r} is switched off: its condition failed: {told(error)}")

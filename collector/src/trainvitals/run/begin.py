@@ -7,8 +7,7 @@ from typing import Any
 
 from trainvitals.journal import layout, runs
 from trainvitals.journal.run_files import RunFiles
-from trainvitals.run import child_agent, cuda, endings, ranks
-from trainvitals.run.facts import config_of
+from trainvitals.run import child_agent, cuda, endings, facts, ranks
 from trainvitals.run.files import Files
 from trainvitals.run.harmless import harmless, warn
 from trainvitals.run.off import OffRun
@@ -27,8 +26,8 @@ def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[st
         place = ranks.Place(_or(rank, found.rank), _or(local_rank, found.local_rank), _or(world_size, found.world_size))
         if os.environ.get("TRAINVITALS", "").lower() in _OFF or (rank_zero_only and place.rank != 0):
             return _off()
-        told = {"config": config_of(config), "framework": framework, "planned_steps": planned_steps,
-                "tags": [str(tag) for tag in tags]}  # fmt: skip
+        told = {"config": harmless(facts.config_of)(config) or {}, "framework": framework,
+                "planned_steps": planned_steps, "tags": facts.tags_of(tags)}  # fmt: skip
         return _start(str(name), dir, place, {"run_id": str(run_id or ""), "resume": resume}, told, agent)
     except Exception as error:
         warn(error)
@@ -41,31 +40,42 @@ def current() -> Run:
     return _off() if run is None else run
 
 
-def _start(name: str, folder: Any, place: ranks.Place, claim: dict[str, Any], told: dict[str, Any],
-           agent: bool) -> Run:  # fmt: skip
-    run = Run(name, *place)
-    launch = ranks.launch()
-    gpus = cuda.gpus()
-    facts = {"local_rank": place.local_rank} | ({"gpus": gpus} if gpus else {})
+class _Place:
+    """Where a run's files lie and how they are opened; the run is told of it."""
 
-    def find_root() -> Path:
-        return layout.find_root() if folder is None else Path(os.path.expanduser(folder)).absolute()
+    def __init__(self, run: Run, folder: Any, claim: dict[str, Any], told: dict[str, Any], agent: bool) -> None:
+        self._run, self._folder, self._claim, self._told = run, folder, claim, told
+        self._wants_agent = agent and run.local_rank == 0
+        self.warn, self.opened, self.refused = run.warn, run.opened, run.refused
 
-    def open_files(root: Path) -> RunFiles:
-        rank = runs.claim(root, name, rank=place.rank, world_size=place.world_size, facts=facts,
-                           environ=launch, **claim)  # fmt: skip
+    def root(self) -> Path:
+        return layout.find_root() if self._folder is None else Path(os.path.expanduser(self._folder)).absolute()
+
+    def open(self, root: Path) -> RunFiles:
+        run = self._run
+        rank = runs.claim(root, run.name, rank=run.rank, world_size=run.world_size, **self._claim)
         try:
-            return RunFiles(rank, name, **told, warn=run.warn)
+            return RunFiles(rank, run.name, **self._told, warn=run.warn)
         except BaseException:
             rank.release()
             raise
 
-    def opened(files: RunFiles) -> None:
-        run.opened(files)
-        if agent and place.local_rank == 0:
-            run.keep(harmless(child_agent.start)(files.rank.root))
+    def settled(self, files: RunFiles) -> None:
+        if self._wants_agent:
+            self._run.keep_agent(harmless(child_agent.start)(files.rank.root))
 
-    run.record_to(Files(find_root, open_files, run.warn, opened))
+
+def _start(name: str, folder: Any, place: ranks.Place, claim: dict[str, Any], told: dict[str, Any],
+           agent: bool) -> Run:  # fmt: skip
+    run = Run(name, *place)
+    gpus = harmless(cuda.gpus)()
+    known = {"local_rank": place.local_rank} | ({"gpus": gpus} if gpus else {})
+    claim |= {"facts": known, "environ": ranks.launch()}
+    endings.end_what_is_replaced(name)
+    files = Files(_Place(run, folder, claim, told, agent))
+    if files.is_refused:
+        return _off()
+    run.record_to(files)
     endings.watch_over(run)
     return run
 

@@ -18,7 +18,6 @@ from trainvitals.run.files import END_SECONDS
 from trainvitals.run.harmless import harmless, told
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
-Handler = Any
 
 
 class Ending(Protocol):
@@ -34,7 +33,10 @@ class Ending(Protocol):
 
 
 def verdict(error: BaseException) -> tuple[str, str]:
-    """How a run ended that this exception ended, and what is said of it."""
+    """How a run ended that this exception ended, and what is said of it. A generator that is closed has given what was
+    wanted of it."""
+    if isinstance(error, GeneratorExit):
+        return "finished", ""
     if isinstance(error, SystemExit):
         return ("crashed", told(error)) if error.code else ("finished", "")
     return ("preempted" if isinstance(error, KeyboardInterrupt) else "crashed"), told(error)
@@ -42,15 +44,17 @@ def verdict(error: BaseException) -> tuple[str, str]:
 
 _living: list[Ending] = []
 _waited_for: "WeakSet[Ending]" = WeakSet()
-_before: dict[int, Handler] = {}
 _excepthook: Callable[..., Any] | None = None
 
 
 def watch_over(run: Ending) -> None:
-    _end_what_this_replaces(run)
+    global _excepthook
     _living.append(run)
     _waited_for.add(run)
-    _install()
+    if _excepthook is None:
+        _excepthook, sys.excepthook = sys.excepthook, _on_exception
+    # Some trainers' frameworks listen to SIGUSR1 only where nobody does yet, and set that up when they begin.
+    listen((signal.SIGTERM,))
 
 
 def let_go(run: Ending) -> None:
@@ -62,48 +66,75 @@ def latest() -> Any:
     return _living[-1] if _living else None
 
 
-def _end_what_this_replaces(run: Ending) -> None:
+def end_what_is_replaced(name: str) -> None:
     """In a notebook a cell that is run again starts its run again, and nobody ended the one before."""
     if hasattr(sys, "ps1") or hasattr(builtins, "get_ipython"):
-        for other in [other for other in _living if other.name == run.name]:
+        for other in [other for other in _living if other.name == name]:
             other.end_at_exit()
 
 
-def _install() -> None:
-    global _excepthook
-    if _excepthook is None:
-        _excepthook, sys.excepthook = sys.excepthook, _on_exception
+def listen(signals: tuple[signal.Signals, ...] = SIGNALS) -> None:
+    """Before all who listen by now."""
     if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
+        for number in signals:
             _chain(number)
 
 
-def _chain(number: int) -> None:
+def _chain(number: signal.Signals) -> None:
     """What is ignored stays ignored, and what was set from C cannot be called from here."""
     handler = signal.getsignal(number)
-    if handler in (_on_signal, signal.SIG_IGN, None):
+    if isinstance(handler, _Listener) or handler in (signal.SIG_IGN, None):
         return
-    _before[number] = handler
-    signal.signal(number, _on_signal)
+    if handler != signal.SIG_DFL or not _is_caught(number):
+        signal.signal(number, _Listener(number, handler))
+
+
+def _is_caught(number: signal.Signals) -> bool:
+    """By the kernel's word: of a handler that was set from C, as faulthandler's, Python knows nothing."""
+    try:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+            caught = next(line for line in file if line.startswith("SigCgt"))
+    except (OSError, StopIteration):
+        return False
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+class _Listener:
+    """A signal's handler. Whoever listened before hears of it after the runs; and where somebody took our place
+    since, and calls us, it is theirs to say what the signal does."""
+
+    def __init__(self, number: signal.Signals, before: Any) -> None:
+        self._number, self.before = number, before
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        is_last = self.before == signal.SIG_DFL and signal.getsignal(number) is self
+        _tell(self._number, is_last)
+        if callable(self.before):
+            _heard.add(number)
+            try:
+                self.before(number, frame)
+            finally:
+                _heard.discard(number)
+        elif is_last:
+            _wait()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+
+# Signals that the runs know of, while those who listened before are told.
+_heard: set[int] = set()
+
+
+def _tell(number: signal.Signals, is_last: bool) -> None:
+    if number not in _heard:
+        for run in list(_living):
+            harmless(run.note_signal)(number.name, is_last)
 
 
 def _on_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     for run in list(_living):
         harmless(run.crash)(error)
     (_excepthook or sys.__excepthook__)(kind, error, trace)
-
-
-def _on_signal(number: int, frame: FrameType | None) -> None:
-    handler = _before.get(number, signal.SIG_DFL)
-    is_last = handler == signal.SIG_DFL
-    for run in list(_living):
-        harmless(run.note_signal)(signal.Signals(number).name, is_last)
-    if callable(handler):
-        handler(number, frame)
-    elif is_last:
-        _wait()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
 
 
 def _at_exit() -> None:
@@ -124,10 +155,13 @@ def _in_child() -> None:
         run.forget()
     _living.clear()
     _waited_for.clear()
-    for number, handler in _before.items():
-        if signal.getsignal(number) is _on_signal:
+    _heard.clear()
+    for number in SIGNALS:
+        handler: Any = signal.getsignal(number)
+        while isinstance(handler, _Listener):
+            handler = handler.before
+        if handler is not signal.getsignal(number):
             signal.signal(number, handler)
-    _before.clear()
 
 
 atexit.register(_at_exit)

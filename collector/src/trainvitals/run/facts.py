@@ -1,8 +1,12 @@
 """What a run says of itself: its configuration, however that is kept."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
+
+
+def tags_of(tags: Iterable[object] | None) -> list[str]:
+    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags or ()]
 
 
 def config_of(config: object) -> dict[str, Any]:

@@ -9,34 +9,47 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from trainvitals.errors import RunInUse, TrainVitalsError
+from trainvitals.errors import JournalError, RunInUse, TrainVitalsError
 from trainvitals.journal import slow
 from trainvitals.journal.append import WarnOnce
 from trainvitals.journal.record import encode, timestamp
 from trainvitals.journal.run_files import RunFiles
+from trainvitals.run.harmless import told
 
 RETRY_SECONDS = 2.0
 MAX_EARLY = 10_000
 MAX_EARLY_BYTES = 8 * 2**20
-# No call of a run may take 50 ms, whatever the storage does. A local disk is waited for: what is logged is then
-# on it when the call returns.
-PATIENCE_SLOW, PATIENCE = 0.03, 1.0
+# No call of a run may take 50 ms, whatever the storage does. A local disk is waited for by several of them: what is
+# logged is then on it when the call returns.
+CALL_SECONDS, PATIENCE_SECONDS = 0.03, 1.0
 END_SECONDS = 2.0
 
 
+class Place(Protocol):
+    """Where the files lie, and who is told of them."""
+
+    warn: WarnOnce
+
+    def root(self) -> Path: ...
+    def open(self, root: Path) -> RunFiles: ...
+    def opened(self, files: RunFiles) -> None: ...
+    def settled(self, files: RunFiles) -> None: ...
+    def refused(self) -> None: ...
+
+
 class Files:
-    def __init__(self, find_root: Callable[[], Path], open_files: Callable[[Path], RunFiles], warn: WarnOnce,
-                 opened: Callable[[RunFiles], None]) -> None:  # fmt: skip
-        self._find_root, self._open_files, self._warn, self._opened = find_root, open_files, warn, opened
+    def __init__(self, place: Place) -> None:
+        self._place, self._warn = place, place.warn
         self._lock = threading.RLock()
         self._early: deque[tuple[str, bytes]] = deque()
         self._early_bytes = 0
         self._facts: dict[str, Any] = {}
         self._last_words: tuple[str, dict[str, Any]] | None = None
-        self._placed, self._answered, self._wake, self._done = (threading.Event() for _ in range(4))
+        self._answered, self._wake, self._done = (threading.Event() for _ in range(3))
         self._is_slow = True
+        self._patient_until = time.monotonic() + PATIENCE_SECONDS
         self.files: RunFiles | None = None
         self.dropped = 0
         self.is_refused = False
@@ -65,13 +78,19 @@ class Files:
 
     def _append(self, kind: str, line: bytes) -> bool:
         if self.files is None:
+            self._be_patient()
             with self._lock:
                 if self.files is None:
                     return self._hold(kind, line)
         return (self.files.metrics if kind == "metrics" else self.files.events).append_line(line)
 
+    def _be_patient(self) -> None:
+        left = self._patient_until - time.monotonic()
+        if not self._is_slow and left > 0:
+            self._answered.wait(min(CALL_SECONDS, left))
+
     def _hold(self, kind: str, line: bytes) -> bool:
-        if len(self._early) >= MAX_EARLY or self._early_bytes + len(line) > MAX_EARLY_BYTES:
+        if self._done.is_set() or len(self._early) >= MAX_EARLY or self._early_bytes + len(line) > MAX_EARLY_BYTES:
             self.dropped += 1
             return False
         self._early_bytes += len(line)
@@ -79,54 +98,71 @@ class Files:
         return True
 
     def _see_to_it(self) -> None:
-        if self.files is None or self._is_slow:
-            self._wake.set()
-        else:
+        if self.files is not None and not self._is_slow and not self.files.is_queued:
             self._say()
+            return
+        self._wake.set()
+        if self.files is not None and not self._is_slow:  # found to be slow since it was opened
+            self._is_slow = True
+            self._in_thread(self._serve, self._say)
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name="trainvitals-run", daemon=True)
+        self._in_thread(self._run, self._open_here)
+        self._answered.wait(CALL_SECONDS)
+
+    def _in_thread(self, act: Callable[[], None], without: Callable[[], None]) -> None:
         try:
-            thread.start()
+            threading.Thread(target=act, name="trainvitals-run", daemon=True).start()
         except RuntimeError:  # no more threads
-            if not self._try_open():
-                self._done.set()
-            return
-        self._placed.wait(PATIENCE_SLOW / 2)
-        self._answered.wait(PATIENCE_SLOW / 2 if self._is_slow else PATIENCE)
+            without()
+
+    def _open_here(self) -> None:
+        if not self._try_open(may_wait=False):
+            self._done.set()
+        self._answered.set()
 
     def _run(self) -> None:
         """On a local disk over as soon as the files are open."""
         try:
             self._open()
-            while self._is_slow and not self._done.is_set():
-                self._wake.wait()
-                self._wake.clear()
-                self._say()
+            self._answered.set()
+            if self.files is not None:
+                self._place.settled(self.files)
+            self._serve()
         finally:
-            if self.files is None or self._is_slow:
+            if self.files is None:
                 self._done.set()
             self._answered.set()
+
+    def _serve(self) -> None:
+        while self._is_slow and not self._done.is_set():
+            self._wake.wait()
+            self._wake.clear()
+            self._say()
 
     def _open(self) -> None:
         """Until it went well; once more when the run ends."""
         while not self._try_open():
             if self.is_refused or self._last_words:
+                self._is_slow = False
                 return
             self._answered.set()
             self._wake.wait(RETRY_SECONDS)
 
-    def _try_open(self) -> bool:
+    def _try_open(self, may_wait: bool = True) -> bool:
         try:
-            root = self._find_root()
+            root = self._place.root()
             self._is_slow = slow.is_slow(root)
-            self._placed.set()
-            files = self._open_files(root)
+            if self._is_slow and not may_wait:
+                raise JournalError("its storage may be slow, and there is no thread to wait for it")
+            files = self._place.open(root)
         except RunInUse as error:
-            self.is_refused = True
             self._warn("dropping", f"nothing is recorded: {error}")
-        except (OSError, TrainVitalsError) as error:
-            self._warn("dropping", f"nothing is recorded until this is mended: {error}")
+            self.is_refused = True
+            self._place.refused()
+        except Exception as error:
+            words = str(error) if isinstance(error, (OSError, TrainVitalsError)) else told(error)
+            self._warn("dropping", f"nothing is recorded until this is mended: {words}")
         else:
             self._hand_over(files)
             return True
@@ -138,7 +174,7 @@ class Files:
                 (files.metrics if kind == "metrics" else files.events).append_line(line)
             self._early.clear()
             self.files = files
-            self._opened(files)
+            self._place.opened(files)
         self._say()
 
     def _say(self) -> None:
@@ -148,10 +184,15 @@ class Files:
             words, self._last_words = self._last_words, None
         if self.files is None:
             return
-        if facts:
-            self.files.describe(**facts)
-        if words is not None:
-            try:
-                self.files.end(words[0], **words[1])
-            finally:
-                self._done.set()
+        try:
+            if facts:
+                self.files.describe(**facts)
+        finally:
+            if words is not None:
+                self._end(self.files, *words)
+
+    def _end(self, files: RunFiles, status: str, details: Mapping[str, Any]) -> None:
+        try:
+            files.end(status, **details)
+        finally:
+            self._done.set()

@@ -14,15 +14,16 @@ from trainvitals.journal.record import encode, encode_plain, timestamp
 from trainvitals.journal.run_files import RunFiles
 from trainvitals.run import alerts, cuda, endings, facts, names
 from trainvitals.run import values as values_of
+from trainvitals.run.arrivals import Arrivals, line_of
 from trainvitals.run.files import Files
 from trainvitals.run.harmless import harmless
 from trainvitals.run.harmless import told as told_of
+from trainvitals.run.off import OffRun
 from trainvitals.run.timing import Data, Phase, Timer
 
-# A GPU that was not in use when the run began is looked for again at these steps.
-_LOOK_AT_STEPS = frozenset({2, 3, 10, 100})
+# A GPU that was not in use when the run began is looked for again, and so is who listens to signals by then.
+_LOOK_AFTER_STEPS = frozenset({1, 2, 10, 100})
 PREEMPTION_SECONDS = 1800.0
-LAST_VALUES_SECONDS = 2.0
 
 log = logging.getLogger("trainvitals")
 
@@ -36,11 +37,13 @@ class Run:
         self.warn = WarnOnce()
         self._timer = Timer(self._write_times, self._announce, self.failed)
         self._later = values_of.Later()
+        self._arrivals = Arrivals(self._later, self._timer, self.failed)
         self._alerts: list[alerts.Alert] = []
         self._files: Files | None = None
         self._append_line: Any = _ignore
         self._signal = ("", 0.0)
         self._helpers: list[Any] = []
+        self._agent: Any = None
         self._knows_gpus = False
 
     def record_to(self, files: Files) -> None:
@@ -49,11 +52,20 @@ class Run:
             self._append_line = files.append_line
 
     def opened(self, files: RunFiles) -> None:
-        """By the thread that opened them."""
+        """By the thread that opened them, in the middle of the training where that took its time."""
         self.id, self.folder = files.rank.run, files.rank.folder
-        if self._timer.number == 0:
-            self._timer.number = files.last_step
-        self._append_line = files.metrics.append_line
+        self._timer.go_on(files.last_step)
+        if self.status == "running":
+            self._append_line = files.metrics.append_line
+
+    def refused(self) -> None:
+        self.forget()
+        endings.let_go(self)
+
+    def keep_agent(self, agent: Any) -> None:
+        self._agent = agent
+        if agent is not None and self.status != "running":
+            agent.remove()
 
     def keep(self, helper: Any) -> None:
         """Something that is to be removed when the run ends."""
@@ -82,7 +94,10 @@ class Run:
                 more = values if type(values) is dict and not more else {**values, **more}
             if not more.keys() <= names.own:
                 more = names.fold_all(more)
-                step = _step_of(more, step)
+                step = _step_in(more, step)
+                self._look_around()
+            if step is not None and type(step) is not int:
+                step = self._number(step)
             number, times = self._timer.take(step)
             record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
             try:
@@ -93,9 +108,9 @@ class Run:
                 line = self._shorter(record)
             self._append_line(line)
             if self._later.waiting or self._timer.later:
-                self._write_arrived()
+                self._arrivals.write(self._append_line)
             if self._alerts:
-                self._ask_alerts(record)
+                alerts.ask(self._alerts, record, self.write_event, self.warn)
         except Exception as error:
             self.failed(error)
 
@@ -109,26 +124,33 @@ class Run:
         self.warn("long", "a record of more than 64 KiB is cut: long text and lists are not for `log`")
         return encode(values_of.shortened(record))
 
+    def _number(self, given: Any) -> int | None:
+        try:
+            return int(given)
+        except Exception:
+            self.failed(values_of.Refused(f"a step is a number, and no {type(given).__name__}"))
+            return None
+
     def step(self, number: int | None = None) -> Timer:
         if number is not None:
-            self._timer.count(number)
-        if self._timer.number + 1 in _LOOK_AT_STEPS:
-            self._look_for_gpus()
+            self._timer.count(self._number(number))
+        if self._timer.begun in _LOOK_AFTER_STEPS:
+            self._look_around()
         return self._timer
 
     def data(self, loader: Iterable[Any]) -> Data:
         return Data(self._timer, loader)
 
-    def phase(self, name: str) -> Phase:
-        return Phase(self._timer, str(name))
+    def phase(self, name: object) -> Phase:
+        return Phase(self._timer, name if isinstance(name, str) else type(name).__name__)
 
     @harmless
     def begin_step(self, number: int | None = None) -> None:
-        self.step(number).begin()
+        self.step(number).begin_anew()
 
     @harmless
-    def end_step(self, error: BaseException | None = None) -> None:
-        self._timer.end(error)
+    def end_step(self, error: object = None) -> None:
+        self._timer.end(error if isinstance(error, BaseException) else None)
 
     @harmless
     def add_seconds(self, **seconds: float) -> None:
@@ -140,29 +162,36 @@ class Run:
         self.write_event("checkpoint", path=str(path), **({} if step is None else {"step": step}))
 
     @harmless
-    def event(self, text: str, **fields: Any) -> None:
-        self.write_event("note", text=str(text)[: values_of.MAX_TEXT], **fields)
+    def event(self, text: str, /, **fields: Any) -> None:
+        self.write_event("note", **{**fields, "text": str(text)})
 
     @harmless
-    def write_event(self, kind: str, **fields: Any) -> None:
+    def write_event(self, kind: str, /, **fields: Any) -> None:
         if self._files is not None and self.status == "running":
-            self._files.event({"event": kind, "step": self.number, **fields})
+            self._files.event({"step": self.number, **values_of.shortened(fields), "event": kind})
 
     @harmless
     def alert_when(self, name: str, condition: alerts.Condition, severity: str = "ticket", message: str = "",
                    cooldown_seconds: float = 300.0) -> None:  # fmt: skip
         self._alerts.append(alerts.Alert(name, condition, severity, message, cooldown_seconds))
 
-    @harmless
     def watch(self, model: Any, optimizer: Any = None, **options: Any) -> Any:
+        watching = self._watch(model, optimizer, **options)
+        return watching or OffRun()
+
+    @harmless
+    def _watch(self, model: Any, optimizer: Any, **options: Any) -> Any:
         from trainvitals.run.watch import watch
 
         watching = watch(self, model, optimizer, **options)
         self.keep(watching)
         return watching
 
-    @harmless
     def profile_inference(self, model: Any, inputs: Any, **options: Any) -> Any:
+        return self._profile_inference(model, inputs, **options) or {}
+
+    @harmless
+    def _profile_inference(self, model: Any, inputs: Any, **options: Any) -> Any:
         from trainvitals.run.inference import profile_inference
 
         return profile_inference(self, model, inputs, **options)
@@ -171,7 +200,7 @@ class Run:
     def describe(self, config: object = None, *, framework: str | None = None, planned_steps: int | None = None,
                  tags: Sequence[str] | None = None) -> None:  # fmt: skip
         """What is known of the run only now; a configuration is added to the one that is there."""
-        told = {"framework": framework, "planned_steps": planned_steps, "tags": tags and list(tags)}
+        told = {"framework": framework, "planned_steps": planned_steps, "tags": tags and facts.tags_of(tags)}
         if self._files is not None and self.status == "running":
             known = {key: value for key, value in told.items() if value is not None}
             self._files.describe(config=facts.config_of(config), **known)
@@ -200,10 +229,7 @@ class Run:
 
     def end_at_exit(self) -> None:
         """Nobody said how it ended: a step that failed last is how, else it came to its end."""
-        if self._timer.failure is not None:
-            self._finish(*endings.verdict(self._timer.failure))
-        else:
-            self._finish("finished", "")
+        self._finish(*(self._timer.failure or ("finished", "")))
 
     def wait(self, deadline: float) -> None:
         if self._files is not None and self.status != "running":
@@ -227,47 +253,34 @@ class Run:
         if signal and status in ("finished", "crashed") and time.monotonic() - when < PREEMPTION_SECONDS:
             status, error = "preempted", error or signal
         self._remove_helpers()
-        self._write_what_is_left()
+        self._timer.flush()
+        if rest := self._timer.rest():
+            self._write_times(self.number, rest)
         self.status = status
-        endings.let_go(self)
         self._append_line = _ignore
-        self._files.end(status, {"error": error} if error else {})
+        endings.let_go(self)
+        details = {"error": error} if error else {}
+        self._arrivals.write_last(self._files.append_line, harmless(lambda: self._end(status, details)))
+
+    def _end(self, status: str, details: Mapping[str, Any]) -> None:
+        if self._files is not None:
+            self._files.end(status, details)
+        if self._agent is not None:
+            self._agent.remove()
 
     def _remove_helpers(self) -> None:
         for helper in self._helpers:
             harmless(helper.remove)()
 
-    def _write_what_is_left(self) -> None:
-        self._timer.flush()
-        if rest := self._timer.rest():
-            self._write_times(self.number, rest)
-        deadline = time.monotonic() + LAST_VALUES_SECONDS
-        while (self._later.waiting or self._timer.later) and time.monotonic() < deadline:
-            self._write_arrived()
-            time.sleep(0.001)
-
     def _write_times(self, number: int, times: Mapping[str, float]) -> None:
-        self._append_line(encode({"timestamp": timestamp(), "step": number, **times}))
-
-    def _write_arrived(self) -> None:
-        for number, arrived in [*self._later.ready(), *self._timer.arrived()]:
-            self._write_times(number, arrived)
+        self._append_line(line_of(number, times))
 
     def _announce(self, phase: str, is_open: bool) -> None:
         self.write_event("phase", phase=phase, open=is_open)
 
-    def _ask_alerts(self, record: Mapping[str, Any]) -> None:
-        for alert in list(self._alerts):
-            try:
-                if alert.fires(record):
-                    self.write_event("alert", name=alert.name, severity=alert.severity, message=alert.words(record))
-            except Exception as error:
-                self._alerts.remove(alert)
-                words = f"alert {alert.name!r} is switched off: its condition failed: {told_of(error)}"
-                self.warn(f"alert {alert.name}", words)
-
     @harmless
-    def _look_for_gpus(self) -> None:
+    def _look_around(self) -> None:
+        endings.listen()
         files = None if self._files is None or self._knows_gpus else self._files.files
         if files is not None and (gpus := cuda.gpus()):
             self._knows_gpus = True
@@ -278,7 +291,7 @@ def _ignore(_: bytes) -> bool:
     return False
 
 
-def _step_of(values: dict[str, Any], step: int | None) -> int | None:
-    """`step` among the values is the step, where it is a number."""
+def _step_in(values: dict[str, Any], step: int | None) -> Any:
+    """`step` among the values is the step."""
     given = values.pop("step", None)
-    return int(given) if step is None and given is not None else step
+    return given if step is None else step

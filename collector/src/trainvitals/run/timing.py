@@ -10,6 +10,7 @@ from time import perf_counter as clock
 from typing import Any
 
 from trainvitals.run import cuda
+from trainvitals.run.endings import verdict
 
 Seconds = dict[str, float]
 # Phases that may last: who waits for the next step is told of them.
@@ -25,16 +26,18 @@ class Timer:
                  failed: Callable[[BaseException], None]) -> None:  # fmt: skip
         self.number = 0
         self.is_used = self.is_numbered = False
+        self.begun = 0
         # The end of a step whose line is not written yet: its number and its times.
         self.ended: list[tuple[int, Seconds]] = []
-        self.failure: BaseException | None = None
+        # How the last step failed, in words: the exception itself would keep all that its frames hold.
+        self.failure: tuple[str, str] | None = None
         self.waited = 0.0
         self.spent: Seconds = {}
         self.open: list[Phase] = []
         self.timed: set[str] = set()
         self.later: list[tuple[int, str, cuda.Span]] = []
         self.thread = get_ident()
-        self._depth = 0
+        self._depth = self._logged = 0
         self._began = 0.0
         self._write, self.announce, self._failed = write, announce, failed
 
@@ -50,14 +53,27 @@ class Timer:
         if self._depth == 1:
             if self.ended:
                 self.flush()
+            if not self.is_used:
+                self._first()
             self.number += 1
-            self.is_used = True
+            self.begun += 1
             self.thread = get_ident()
             self._began = clock()
 
+    def _first(self) -> None:
+        """What was logged before the first step was none itself."""
+        self.is_used = True
+        if not self.is_numbered:
+            self.number -= self._logged
+
+    def begin_anew(self) -> None:
+        """For who has callbacks: after an exception nobody says that the step ended."""
+        self._depth = 0
+        self.begin()
+
     def end(self, error: BaseException | None = None) -> None:
-        self._depth -= 1
-        if self._depth > 0:
+        if self._depth != 1:
+            self._depth = max(0, self._depth - 1)
             return
         took: Seconds = {"step_duration_seconds": clock() - self._began}
         self._depth = 0
@@ -67,7 +83,7 @@ class Timer:
         if self.spent:
             took |= self.spent
             self.spent, self.timed = {}, set()
-        self.failure = error
+        self.failure = None if error is None else verdict(error)
         self.ended.append((self.number, took))
 
     def count(self, number: int | None) -> None:
@@ -77,6 +93,11 @@ class Timer:
                 self.flush()
             self.number = number - 1
             self.is_numbered = True
+
+    def go_on(self, last_step: int) -> None:
+        """After the last step of a run that is resumed; steps may have been counted from 0 meanwhile."""
+        if not self.is_numbered:
+            self.number += last_step
 
     def flush(self) -> None:
         """The times of a step that no `log` came after, and what no step ended after."""
@@ -88,20 +109,27 @@ class Timer:
 
     def take(self, step: int | None) -> tuple[int, Seconds | None]:
         """For a `log`: which step it speaks of, and the times that go into its line."""
-        if not self.is_used and step is None:
-            self.number += 1
-        if not self.ended or (step is not None and not self._adopts(step)):
-            return (self.number if step is None else step), None
+        if not self.is_used:
+            return self._take_alone(step)
+        if step is not None and not self._adopts(step):
+            return step, None
         try:
             number, took = self.ended.pop()
-        except IndexError:  # another thread's `log` was first
+        except IndexError:  # none has ended, or another thread's `log` was first
             return (self.number if step is None else step), None
         return (number if step is None else step), took
 
+    def _take_alone(self, step: int | None) -> tuple[int, Seconds | None]:
+        """Where nobody says what a step is, each `log` is one."""
+        self._logged = self._logged + 1 if step is None else 0
+        self.number = self.number + 1 if step is None else step
+        return self.number, (self.rest() or None) if self.thread == get_ident() else None
+
     def _adopts(self, step: int) -> bool:
-        """The step that just ended, by the number that the run gives it: counted from 0, say, or resumed. Then ours
-        follows. A number from far behind counts something else, as epochs."""
-        if self.is_numbered and step < self.number - 1:
+        """The step under way, or the one that ended last, by the number that the run gives it: counted from 0, say, or
+        resumed. Then ours follows. A number from far behind counts something else, as epochs; how far the first one may
+        lie behind, the steps tell that were done here."""
+        if not (self.ended or self._depth) or step < (self.number if self.is_numbered else self.begun) - 1:
             return False
         self.is_numbered = True
         self.number = step
@@ -119,16 +147,39 @@ class Timer:
 
     def rest(self) -> Seconds:
         """What was measured since the last step's end."""
-        rest, self.spent = self.spent, {}
+        rest, self.spent, self.timed = self.spent, {}, set()
         if self.waited:
             rest["data_wait_seconds"] = self.waited
             self.waited = 0.0
         return rest
 
+    def device_span(self) -> cuda.Span | None:
+        try:
+            return cuda.span() if cuda.is_used() else None
+        except Exception as error:
+            self._failed(error)
+            return None
+
+    def hold(self, name: str, span: cuda.Span) -> None:
+        """A GPU that failed says so to whoever asks it next; that is not to be us."""
+        try:
+            span.close()
+            self.later.append((self.number, name, span))
+        except Exception as error:
+            self._failed(error)
+
     def arrived(self) -> Iterator[tuple[int, Seconds]]:
         """Times of a GPU's work that is done by now."""
-        while self.later and (seconds := self.later[0][2].seconds()) is not None:
-            step, name, _ = self.later.pop(0)
+        while self.later:
+            first = step, name, span = self.later.pop(0)
+            try:
+                seconds = span.seconds()
+            except Exception as error:
+                self._failed(error)
+                continue
+            if seconds is None:
+                self.later.insert(0, first)
+                return
             yield step, {f"{name}_seconds": seconds}
 
 
@@ -148,8 +199,9 @@ class Phase:
             timer.announce(name, True)
         if timer.thread == get_ident():
             timer.open.append(self)
-            if name in _ON_THE_DEVICE and cuda.is_used():
-                self._span = cuda.span()
+            if name in _ON_THE_DEVICE:
+                self._span = timer.device_span()
+        self._inner = 0.0
         self._began = clock()
 
     def __exit__(self, *_: object) -> None:
@@ -163,8 +215,7 @@ class Phase:
             if self._span is None:
                 timer.spend(name, took - self._inner)
             else:
-                self._span.close()
-                timer.later.append((timer.number, name, self._span))
+                timer.hold(name, self._span)
         if name in ANNOUNCED:
             timer.announce(name, False)
 
@@ -179,15 +230,17 @@ class Data:
         timer = self._timer
         batches = iter(self._loader)
         is_training = timer.thread == get_ident() or not timer.is_used
+        # Not a name of ours for the batch: it would keep the last one while the next is made.
+        at_hand: list[Any] = []
         while True:
             began = clock()
             try:
-                batch = next(batches)
+                at_hand.append(next(batches))
             except StopIteration:
                 return
             if is_training and not timer.open:
                 timer.waited += clock() - began
-            yield batch
+            yield at_hand.pop()
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]
@@ -196,4 +249,6 @@ class Data:
         return True
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # a copy that is being made has none yet
+            raise AttributeError(name)
         return getattr(self._loader, name)

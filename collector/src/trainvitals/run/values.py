@@ -9,7 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from trainvitals.journal.record import encode
+
 Values = dict[str, Any]
+Failed = Callable[[BaseException], None]
 MAX_WAITING = 1000
 MAX_LINE_BYTES = 65_536
 MAX_TEXT = 10_000
@@ -49,24 +52,38 @@ class Later:
         event.record()
         self.waiting.append(Waiting(step, name, copy, event))
 
-    def ready(self) -> Iterator[tuple[int, Values]]:
+    def ready(self, failed: Failed) -> Iterator[tuple[int, Values]]:
         """Steps with the values that have arrived, as far as nothing earlier is missing."""
         values: Values = {}
         step = -1
-        while self.waiting and _is_there(self.waiting[0]):
-            arrived = self.waiting.popleft()
+        while (arrived := self._next(failed)) is not None:
             if arrived.step != step and values:
                 yield step, values
                 values = {}
             step = arrived.step
-            values[arrived.name] = float(arrived.copy)
-            if arrived.event is not None and len(self._free) < MAX_WAITING:
-                self._free.append(arrived.copy)
+            values[arrived.name] = arrived.copy
         if values:
             yield step, values
 
+    def _next(self, failed: Failed) -> Waiting | None:
+        """With its value. It is taken out first, for another thread may ask too; one that fails is given up."""
+        while self.waiting:
+            first = self.waiting.popleft()
+            try:
+                if not _is_there(first):
+                    self.waiting.appendleft(first)
+                    return None
+                value = float(first.copy)
+            except Exception as error:
+                failed(error)
+                continue
+            if first.event is not None and len(self._free) < MAX_WAITING:
+                self._free.append(first.copy)
+            return first._replace(copy=value)
+        return None
 
-def settle(values: Values, step: int, later: Later, failed: Callable[[BaseException], None]) -> Values:
+
+def settle(values: Values, step: int, later: Later, failed: Failed) -> Values:
     """What can be written now. A tensor of a GPU goes to `later`; None, which says nothing, goes nowhere. A value that
     fails costs itself."""
     settled: Values = {}
@@ -125,4 +142,4 @@ def _short(value: Any) -> Any:
 
 
 def _fits(value: Any) -> bool:
-    return type(value) in _PLAIN or isinstance(value, (str, float, int)) or len(repr(value)) <= MAX_TEXT
+    return type(value) in _PLAIN or isinstance(value, (str, float, int)) or len(encode({"": value})) <= MAX_TEXT

@@ -1,0 +1,55 @@
+"""What a GPU had still to compute when it was logged or timed: written once it is there, and never waited for.
+
+{"timestamp": …, "step": 12, "loss": 2.3}     a line of its own, after the one of the log
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from trainvitals.journal.record import encode, timestamp
+from trainvitals.run.timing import Timer
+from trainvitals.run.values import Failed, Later
+
+Write = Callable[[bytes], bool]
+SOON_SECONDS, LAST_SECONDS = 0.02, 1.5
+
+
+def line_of(number: int, values: Mapping[str, float]) -> bytes:
+    return encode({"timestamp": timestamp(), "step": number, **values})
+
+
+class Arrivals:
+    def __init__(self, values: Later, timer: Timer, failed: Failed) -> None:
+        self._values, self._timer, self._failed = values, timer, failed
+
+    def __bool__(self) -> bool:
+        """Whether something is on its way."""
+        return bool(self._values.waiting or self._timer.later)
+
+    def write(self, write: Write) -> None:
+        for number, arrived in [*self._values.ready(self._failed), *self._timer.arrived()]:
+            write(line_of(number, arrived))
+
+    def write_last(self, write: Write, then: Callable[[], None]) -> None:
+        """Where the GPU is far behind, by a thread: the training goes on with what it does."""
+        if self._come_within(SOON_SECONDS, write):
+            then()
+            return
+
+        def late() -> None:
+            self._come_within(LAST_SECONDS, write)
+            then()
+
+        try:
+            threading.Thread(target=late, name="trainvitals-end", daemon=True).start()
+        except RuntimeError:  # no more threads
+            then()
+
+    def _come_within(self, seconds: float, write: Write) -> bool:
+        deadline = time.monotonic() + seconds
+        self.write(write)
+        while self and time.monotonic() < deadline:
+            time.sleep(0.001)
+            self.write(write)
+        return not self
