@@ -220,10 +220,15 @@ def _is_ours(folder: Path, me: Mapping[str, Any]) -> bool:
     """A folder that a living rank of the same launch claimed, in which my rank is still free."""
     if folder.joinpath(f"process.rank{me['rank']}.json").exists():
         return False
-    return any(
-        is_alive(path) and (read_process(path) or {}).get("launcher") == me["launcher"]
-        for path in process_files(folder)
-    )
+    return any(is_alive(path) and _are_of_one_launch(read_process(path) or {}, me) for path in process_files(folder))
+
+
+def _are_of_one_launch(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Children of one process, or one the child of the other: Lightning's rank 0 starts the rest by itself."""
+    launchers = [str(rank.get("launcher")) for rank in (one, other)]
+    parents = [launcher.rpartition(":")[0] for launcher in launchers]
+    processes = [f"{rank.get('boot_id')}:{rank.get('pid')}" for rank in (other, one)]
+    return launchers[0] == launchers[1] or parents[0] == processes[0] or parents[1] == processes[1]
 
 
 def process_files(folder: Path) -> list[Path]:
