@@ -111,6 +111,25 @@ def test_the_same_rows_come_again_up_to_a_mark(tmp_path: Path) -> None:
     trainer.end()
 
 
+def test_a_run_that_lives_is_shown_its_own_gpus_once_it_told_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINVITALS_HOSTNAME", "node1")
+    trainer = Trainer(tmp_path)
+    began = time.time()
+    lines = [{"timestamp": timestamp_at(began + age), "gpu_index": number, "uuid": f"GPU-{number}",
+              "utilization_percent": 1.0} for age in (1, 2, 3) for number in (0, 1)]  # fmt: skip
+    write(tmp_path / "gpu" / "node1" / "gpu_metrics_20261118_000000.jsonl", lines)
+    source = RunSource(trainer.folder, tmp_path, began)
+    source.info()
+    assert source.read().rows == []
+    trainer.files.rank.tell(gpus=[{"uuid": "GPU-1"}])
+    info = source.info()
+    assert [row.values for row in source.read().rows] == [{"gpu_1_gpu_utilization_pct": 1.0}] * 2
+    assert info.gpus == {0: "gpu_1"}
+    trainer.end()
+
+
 def test_a_run_whose_process_was_killed_is_killed_and_one_that_ended_is_as_it_said(tmp_path: Path) -> None:
     script = "import sys,time; from pathlib import Path; from tests.sinks.support import Trainer\n" \
              "Trainer(Path(sys.argv[1])); print(flush=True); time.sleep(60)"  # fmt: skip

@@ -32,7 +32,7 @@ ALLOCATOR = {"gpu_0_memory_allocated_gb": 2.0, "gpu_0_memory_reserved_gb": 3.0}
 
 def with_node_lines(root: Path) -> Trainer:
     """A run on GPU 0 of a node whose agent wrote two lines of each kind; a GPU beside it is none of its."""
-    trainer = Trainer(root, config=CONFIG, gpus=[{"gpu": "0", "uuid": "GPU-0"}])
+    trainer = Trainer(root, config=CONFIG, gpus=[{"uuid": "GPU-0"}])
     node = root / "gpu" / "node1"
     gpus = Appender(node, "gpu_metrics", suffix=".jsonl", max_bytes=1 << 20)
     for number in (0, 1):

@@ -58,10 +58,13 @@ def slot_of(age: float) -> int:
 class NodeSeries:
     """One kind of a node's lines (gpu or host) from `began` on, a row a slot; `next_slot` is its cursor."""
 
-    def __init__(self, folder: Path, kind: str, began: float, *, prefix: str = "",
-                 uuids: Iterable[str] = ()) -> None:  # fmt: skip
+    def __init__(self, folder: Path, kind: str, began: float, *, prefix: str = "") -> None:
         self._folder, self._kind, self._began, self._prefix = folder, kind, began, prefix
-        self._uuids = frozenset(uuids)
+        self.uuids: frozenset[str] = frozenset()
+        # What the series of each GPU are called, by its uuid.
+        self.names: dict[str, str] = {}
+        # Until its GPUs are known.
+        self.waits = False
         self._tail = Tail()
         self._file: Path | None = None
         self._carried: dict[object, dict[str, Any]] = {}
@@ -78,6 +81,8 @@ class NodeSeries:
     def rows(self, until: int | None = None, *, last: bool = False) -> list[Row]:
         """The rows of the slots that are over; all before `until` where that is given, and with `last` the
         one that is not over too."""
+        if self.waits and until is None and not last:
+            return []
         while self._read():
             if until is None or self._open_slot >= until:
                 break
@@ -104,8 +109,9 @@ class NodeSeries:
             self._file, self._carried = path, {}
         for record in records:
             line = self._carry(record)
+            self.names[str(line.get("uuid"))] = self._prefix + gpu_name(line.get("gpu_index"), "").rstrip("_")
             when = seconds(record.get("timestamp"))
-            if when is None or when < self._began or (self._uuids and line.get("uuid") not in self._uuids):
+            if when is None or when < self._began or (self.uuids and line.get("uuid") not in self.uuids):
                 continue
             if self.end is not None and when > self.end:
                 self._passed_end = True

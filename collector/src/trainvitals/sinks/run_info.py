@@ -23,8 +23,11 @@ class RunInfo(NamedTuple):
     error: str = ""
     config: Mapping[str, Any] = {}
     tags: tuple[str, ...] = ()
-    # The GPU of each rank that uses one alone, by its number; and the hosts' GPUs by uuid.
+    # Of each rank that uses one GPU alone: its host, and the GPU's number (where it was told) and uuid.
+    places: Mapping[int, tuple[str, str, str]] = {}
+    # What the series of such a rank's GPU are called, as gpu_0; filled in as it becomes known.
     gpus: Mapping[int, str] = {}
+    # The GPUs that the ranks of a host named, by uuid.
     hosts: Mapping[str, frozenset[str]] = {}
     # Where rank 0 runs, whose GPUs go by their numbers alone.
     main_host: str = ""
@@ -45,7 +48,7 @@ def read(folder: Path) -> RunInfo:
         began=seconds(started) or _touched(folder), ended=_ended(folder, told.get("end"), status),
         error=str(told.get("error") or ""), config=config if isinstance(config, dict) else {},
         tags=tuple(str(tag) for tag in told.get("tags") or ()) if isinstance(told.get("tags"), list) else (),
-        gpus=_single_gpus(ranks), hosts=_hosts(ranks), main_host=_host(ranks.get(0, {})))  # fmt: skip
+        places=_places(ranks), hosts=_hosts(ranks), main_host=_host(ranks.get(0, {})))  # fmt: skip
 
 
 def is_ours(folder: Path) -> bool:
@@ -100,9 +103,10 @@ def _gpus(process: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [gpu for gpu in told if isinstance(gpu, dict)] if isinstance(told, list) else []
 
 
-def _single_gpus(ranks: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
-    used = {rank: [str(gpu.get("gpu")) for gpu in _gpus(process)] for rank, process in ranks.items()}
-    return {rank: gpus[0] for rank, gpus in used.items() if len(set(gpus)) == 1}
+def _places(ranks: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[str, str, str]]:
+    used = ((rank, _host(process), _gpus(process)) for rank, process in ranks.items())
+    return {rank: (host, str(gpus[0].get("gpu", "")), str(gpus[0].get("uuid", "")))
+            for rank, host, gpus in used if len(gpus) == 1}  # fmt: skip
 
 
 def _host(process: Mapping[str, Any]) -> str:

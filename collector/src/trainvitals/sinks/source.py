@@ -4,6 +4,7 @@
 From the same position `source.read(until=place)` gives the same rows after a restart.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from trainvitals.sinks.rows import Row, histogram_rows, training_rows
 from trainvitals.sinks.run_info import RunInfo
 
 PORTION_BYTES = 1 << 18
+# A run tells its GPUs once it uses them; one that tells none within that time is shown all of the node.
+NAMED_WITHIN_SECONDS = 60.0
 Place = dict[str, int]
 
 
@@ -70,25 +73,30 @@ class RunSource:
         self._tail = Tail({str(folder / name): place for name, place in position.get("files", {}).items()})
         self._series: dict[str, NodeSeries] = {}
         self._slots: Mapping[str, int] = position.get("slots", {})
+        self._gpus: dict[int, str] = {}
+        self._places: Mapping[int, tuple[str, str, str]] = {}
 
     def info(self) -> RunInfo:
-        info = run_info.read(self._folder)._replace(began=self._began)
+        """What is told later, as which GPUs it uses, counts from now on."""
+        info = run_info.read(self._folder)._replace(began=self._began, gpus=self._gpus)
+        self._places = info.places
         for host, uuids in info.hosts.items():
             if f"gpu/{host}" not in self._series:
-                found = self._root / "gpu" / self._node.get(host, host)
-                prefix = "" if host == info.main_host else f"{host}/"
-                series = dict(_node_series(found, host, self._began, prefix, uuids))
-                _set_slots(series, {"slots": self._slots})
-                self._series |= series
-        for series_of_host in self._series.values():
-            series_of_host.end = info.ended
+                self._add_series(host, "" if host == info.main_host else f"{host}/")
+            # A part of a GPU has a uuid that no line has.
+            gpus = self._series[f"gpu/{host}"]
+            gpus.uuids = uuids if all(uuid.startswith("GPU-") for uuid in uuids) else frozenset()
+            gpus.waits = not (uuids or info.is_over) and time.time() < self._began + NAMED_WITHIN_SECONDS
+        for series in self._series.values():
+            series.end = info.ended
+        self._name_gpus()
         return info
 
     def read(self, until: Mapping[str, int] | None = None, *, last: bool = False) -> Portion:
-        rows: list[Row] = []
+        rows = list(_series_rows(self._series, until, last))
+        self._name_gpus()
         for path in sorted(self._files()):
             rows += self._rows(path, None if until is None else until.get(path.name, 0))
-        rows += _series_rows(self._series, until, last)
         return Portion(rows, self._place())
 
     def position(self) -> dict[str, Any]:
@@ -102,6 +110,18 @@ class RunSource:
 
     def is_past_end(self) -> bool:
         return all(series.is_past_end() for series in self._series.values())
+
+    def _add_series(self, host: str, prefix: str) -> None:
+        series = dict(_node_series(self._root / "gpu" / self._node.get(host, host), host, self._began, prefix))
+        _set_slots(series, {"slots": self._slots})
+        self._series |= series
+
+    def _name_gpus(self) -> None:
+        """A trainer may know its GPU's uuid alone; the number is in the node's lines."""
+        for rank, (host, number, uuid) in self._places.items():
+            name = self._series[f"gpu/{host}"].names.get(uuid) or (f"gpu_{number}" if number else "")
+            if name:
+                self._gpus[rank] = name
 
     def _files(self) -> Iterator[Path]:
         with suppress(OSError):
@@ -127,9 +147,8 @@ class RunSource:
         return self._offsets() | {name: series.next_slot for name, series in self._series.items()}
 
 
-def _node_series(folder: Path, host: str, began: float, prefix: str,
-                 uuids: frozenset[str] = frozenset()) -> Iterator[tuple[str, NodeSeries]]:  # fmt: skip
-    yield f"gpu/{host}", NodeSeries(folder, "gpu", began, prefix=prefix, uuids=uuids)
+def _node_series(folder: Path, host: str, began: float, prefix: str) -> Iterator[tuple[str, NodeSeries]]:
+    yield f"gpu/{host}", NodeSeries(folder, "gpu", began, prefix=prefix)
     yield f"host/{host}", NodeSeries(folder, "host", began, prefix=prefix)
 
 

@@ -7,7 +7,7 @@ last `_step` that W&B has tells how far it came, and a restart goes on behind it
 import glob
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from wandb.proto.wandb_internal_pb2 import Record
 from wandb.sdk.internal.datastore import DataStore
 
 from trainvitals.sinks import SinkError
-from trainvitals.sinks.resources import ALLOCATOR, GIB_IN_MIB, gpu_name
+from trainvitals.sinks.resources import ALLOCATOR, GIB_IN_MIB
 from trainvitals.sinks.rows import Row, of_rank
 from trainvitals.sinks.run_info import RunInfo
 
@@ -39,15 +39,14 @@ class WeightsAndBiases:
         self._held = self._next = 0
         self._ask_at = 0.0
         self._axes: set[str] = set()
-        self._allocators: dict[str, str] = {}
+        self._gpus: Mapping[int, str] = {}
         self._files: dict[str, _History] = {}
 
     def open(self, info: RunInfo, identity: str, kept: dict[str, Any], rows: int) -> int:
         self._id, self._is_finished = identity, False
         self.kept = {"folder": kept.get("folder") or os.environ.get("WANDB_DIR") or os.getcwd()}
         Path(self.kept["folder"]).mkdir(parents=True, exist_ok=True)
-        self._allocators = {of_rank(rank, field): gpu_name(gpu, name) for rank, gpu in info.gpus.items()
-                            for field, name in ALLOCATOR.items()}  # fmt: skip
+        self._gpus = info.gpus
         # Files of an earlier process, whose helper may be at its last words.
         self._wait_for_quiet()
         self._held = max(rows, self._count())
@@ -117,9 +116,9 @@ class WeightsAndBiases:
                     for name, told in row.values.items() if len(told["counts"]) <= MAX_BINS}  # fmt: skip
         # A name that begins with an underscore is W&B's own.
         values: dict[str, Any] = {name.lstrip("_") or "_": value for name, value in row.values.items()}
-        for name, gpu in self._allocators.items():
-            if name in values:
-                values[gpu] = values[name] / GIB_IN_MIB
+        for rank, gpu in self._gpus.items():
+            values |= {f"{gpu}_{name}": values[of_rank(rank, field)] / GIB_IN_MIB
+                       for field, name in ALLOCATOR.items() if of_rank(rank, field) in values}  # fmt: skip
         return values
 
     def _ask(self) -> int:
