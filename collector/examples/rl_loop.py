@@ -5,7 +5,8 @@
     python rl_loop.py --kl-weight 1.0     # the policy stays close to where it began, and learns little
 
 The task is made here: eight prompts, four answers, one of them right. The policy learns it by policy gradients with a
-group of answers per prompt. A large model's loop has the same two phases and logs the same names.
+group of answers per prompt. A large model's loop has the same two phases; what verl and NeMo RL call their values is
+told under these names too, by the loggers in `trainvitals.integrations`.
 """
 
 import argparse
@@ -64,10 +65,6 @@ def update(policy: nn.Module, reference: nn.Module, optimizer: torch.optim.Optim
     return {"loss": loss, "kl": kl, "entropy": policy_now.entropy().mean(), "grad_norm": norm}
 
 
-def is_certain(metrics: dict[str, float]) -> bool:
-    return metrics.get("entropy", 1.0) < 0.2
-
-
 def train(run: tv.Run, arguments: argparse.Namespace) -> float:
     """The mean reward of the last step."""
     torch.manual_seed(0)
@@ -100,7 +97,8 @@ def main() -> None:
     arguments = parse_arguments()
     with tv.start(arguments.name, config=arguments, framework="pytorch", planned_steps=arguments.steps) as run:
         # Asked at each `log`; an event in the journal, once in five minutes.
-        run.alert_when("certain policy", is_certain, message="entropy is {entropy:.3f}: it explores no more")
+        run.alert_when("certain policy", lambda metrics: metrics["entropy"] < 0.2,
+                       message="entropy is {entropy:.3f}: it explores no more")  # fmt: skip
         reward = train(run, arguments)
     say_where(run, reward)
 
