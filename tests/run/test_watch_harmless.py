@@ -156,12 +156,24 @@ def test_a_run_that_fails_ends_the_watch_and_not_the_training(caplog: pytest.Log
 
 
 def test_an_exception_in_the_users_forward_is_the_users(caplog: pytest.LogCaptureFixture) -> None:
-    run, model, optimizer, _ = everything()
+    run, model, optimizer, _ = everything(small())
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         model(torch.ones(2, 3))
-    train(run, model, optimizer)
-    assert run.lines[0]["activation_mean/head"] is not None
+    with torch.no_grad():
+        model.eval()(batch() * 1000)
+    train(run, model.train(), optimizer)
+    assert 0 < run.lines[0]["activation_std/0"] < 10
     assert hooks_of(model) == 2 and warned(caplog) == []
+
+
+def test_an_optimizer_whose_steps_are_not_seen_ends_the_watch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("trainvitals.run.watch_rounds.MAX_BACKWARDS", 5)
+    _, model, _, _ = everything(small())
+    for _ in range(10):
+        model(batch()).sum().backward()
+    assert len(warned(caplog)) == 1 and "the optimizer's steps are not seen" in warned(caplog)[0]
 
 
 @pytest.mark.parametrize("compiled", [

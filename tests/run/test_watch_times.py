@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from tests.run.watch_helpers import Recorder, batch, sgd, small, train
-from trainvitals.run import watch_times
+from trainvitals.run import watch_parcel, watch_times
 from trainvitals.run.watch import watch
 
 BOTH = ["forward", "backward"]
@@ -187,3 +187,26 @@ def test_in_a_graph_that_is_being_captured_nothing_is_timed(monkeypatch: pytest.
     watch(run, model)
     train(run, model, sgd(model))
     assert run.seconds == []
+
+
+class Event:
+    """Stands in for the event behind a copy from a GPU."""
+
+    past = False
+
+    def query(self) -> bool:
+        return self.past
+
+
+def test_norms_from_a_gpu_are_logged_under_their_step_when_the_copy_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = watch_parcel._sent
+    monkeypatch.setattr(watch_parcel, "_sent", lambda *given: sent(*given)._replace(event=Event()))
+    run, model = Recorder(), small()
+    optimizer = sgd(model)
+    watching = watch(run, model, optimizer, every=2)
+    train(run, model, optimizer, steps=4)
+    assert run.lines == []
+    monkeypatch.setattr(Event, "past", True)
+    watching.remove()
+    assert [line["step"] for line in run.lines] == [1, 3]
+    assert run.lines[0]["gradient_norm"] > 0

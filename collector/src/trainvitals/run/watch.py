@@ -106,6 +106,7 @@ class Watch:
             self.label = f"{name}-{taken + 1}" if taken else name
 
     def _forward_begins(self, module: Any, *_: Any) -> None:
+        self._inside.close()  # of a forward that failed
         sample = self._rounds.sample() if self._looks_inside(module) else None
         if sample is not None and not any(kind.startswith(("activation_", "attention_")) for kind in sample.parcel):
             self._inside.open(module, sample.parcel)

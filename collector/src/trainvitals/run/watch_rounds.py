@@ -14,6 +14,8 @@ from trainvitals.run.watch_sample import Sample
 torch: Any = sys.modules["torch"]
 
 MAX_FRAMES = 16
+# More gradients than anybody adds up before a step: it is not seen, as that of a compiled optimizer.
+MAX_BACKWARDS = 2000
 _SCALING = frozenset({"step", "_maybe_opt_step"})
 
 
@@ -36,6 +38,8 @@ class Rounds:
         if self._stepped:  # one of several optimizers has stepped: this is for another, or for the next round
             return
         self._backwards += 1
+        if self._optimizers and self._backwards > MAX_BACKWARDS:
+            raise RuntimeError("the optimizer's steps are not seen: watch the model without it")
         sample = self.sample()
         if sample is not None and self._backwards >= self._usual_backwards:
             sample.take_gradients()
