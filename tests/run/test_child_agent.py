@@ -1,6 +1,12 @@
 """An agent as a child of the training: which flags it gets, and whether one is there already."""
 
-from tests.collector.support import serving, wait_for
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.collector.support import command_line, serving, wait_for
 from trainvitals.run import child_agent
 
 
@@ -20,3 +26,27 @@ def test_an_agent_of_simulated_gpus_is_seen_under_its_own_host_name(tmp_path):
         host = next((tmp_path / "gpu").iterdir()).name
         assert child_agent.is_listened_to(tmp_path, host)
     wait_for(lambda: not child_agent.is_listened_to(tmp_path, host))
+
+
+@pytest.mark.parametrize("words", [("serve", "--port", "0"), ("monitor", "--no-console")], ids=lambda words: words[0])
+def test_what_a_trainer_started_ends_with_it_however_it_ends(tmp_path, words):
+    script = f"""
+import os, signal, subprocess, time
+child = subprocess.Popen({command_line(*words, "--simulate", "1", "--dir", str(tmp_path))!r}
+                         + ["--with-parent", str(os.getpid())], stdout=subprocess.DEVNULL)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+    trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    child = int(trainer.stdout.readline())
+    wait_for(lambda: list(tmp_path.glob("gpu/*/gpu_metrics_*.jsonl")), 20)
+    trainer.kill()
+    trainer.communicate()
+    wait_for(lambda: not is_running(child), 20)
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _finish(0)
     command: Callable[[Settings, dict[str, Any]], int] = parsed.pop("command")
+    if parent := parsed.get("with_parent"):
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     try:
         return _finish(command(config.load(parsed), parsed))
     except TrainVitalsError as error:
@@ -87,11 +89,11 @@ def _end_on_signals() -> None:
         signal.signal(signal.SIGHUP, _interrupt)
 
 
-def serve(settings: Settings, flags: dict[str, Any]) -> int:
+def serve(settings: Settings, _: dict[str, Any]) -> int:
+    from trainvitals.sources.ray import clusters
+
     _end_on_signals()
-    if flags["with_parent"]:
-        threading.Thread(target=_end_with, args=(flags["with_parent"],), daemon=True).start()
-    return _serve(settings, _sources(settings))
+    return _serve(settings, [*_sources(settings), *clusters(settings["ray_address"])])
 
 
 def _end_with(parent: int) -> None:
@@ -222,19 +224,18 @@ def _root() -> Path:
 
 def _sources(settings: Settings) -> "list[Source]":
     from trainvitals.sources.host import HostSource
-    from trainvitals.sources.ray import clusters
 
-    others: list[Source] = [HostSource(settings["per_core"]), *clusters(settings["ray_address"])]
+    host = HostSource(settings["per_core"])
     if settings["simulate"]:
         from trainvitals.sources.simulated import SimulatedSource
 
-        return [SimulatedSource(settings["simulate"], settings["scenario"], settings["seed"]), *others]
+        return [SimulatedSource(settings["simulate"], settings["scenario"], settings["seed"]), host]
     if settings["scenario"] != "healthy":
         key = "--scenario (TRAINVITALS_SCENARIO)"
         raise SettingError(key, settings["scenario"], "a scenario needs simulated GPUs: add --simulate 8")
     from trainvitals.sources.nvml import NvmlSource
 
-    return [NvmlSource(), *others]
+    return [NvmlSource(), host]
 
 
 _UNTIL_ENDED = (serve, demo, monitor)
@@ -272,13 +273,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", "sinks",
                        *_SIMULATION_FLAGS, *_AGENT_FLAGS)  # fmt: skip
-    serving.add_argument("--with-parent", type=int, default=0, metavar="PID",
-                         help="end with the process that started this one, by its number")  # fmt: skip
     _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",
                         "interval", "prometheus_port", "summary_interval", "log_dir", "log_format", "dir",
                         "sinks", "wandb_project", "wandb_run_name", *_SIMULATION_FLAGS)  # fmt: skip
     watching.add_argument("--no-console", action="store_true", help="no line a tick")
+    for each in (serving, watching):
+        each.add_argument("--with-parent", type=int, default=0, metavar="PID", help="end with that process")
     reading = _command(commands, "once", once, "one reading of everything", "per_core", *_SIMULATION_FLAGS)
     reading.add_argument("--json", action="store_true", help="as JSON")
     _command(commands, "doctor", doctor, "what was found here, what not, and what mends it", "dir", "host", "port")

@@ -54,9 +54,9 @@ class Cluster:
         threading.Thread(target=self._listen, args=(self._process,), name="trainvitals-ray", daemon=True).start()
 
     def read(self, tier: Tier) -> Sequence[Reading]:
+        self._first.wait(max(0.0, self._started + STALE_SECONDS - time.monotonic()))
         if tier != "fast":
             return ()
-        self._first.wait(max(0.0, self._started + STALE_SECONDS - time.monotonic()))
         now = time.monotonic()
         if now - self._heard <= STALE_SECONDS:
             return readings(self._told)
