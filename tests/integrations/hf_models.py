@@ -19,18 +19,19 @@ class TinyConfig(PretrainedConfig):
 
 
 class Tiny(PreTrainedModel):
-    """`poison`: the loss of that forward pass is NaN, counted from 1, in training."""
+    """`poison`: the loss of that forward pass in training is NaN, counted from 1. `seconds`: what a pass takes."""
 
     config_class = TinyConfig
 
-    def __init__(self, config, poison=0, as_tuple=False):
+    def __init__(self, config, poison=0, as_tuple=False, seconds=0.0):
         super().__init__(config)
         self.embed = nn.Embedding(10, config.width)
         self.head = nn.Linear(config.width, 10)
-        self.poison, self.as_tuple, self.calls = poison, as_tuple, 0
+        self.poison, self.as_tuple, self.seconds, self.calls = poison, as_tuple, seconds, 0
         self.post_init()
 
     def forward(self, input_ids, labels=None):
+        time.sleep(self.seconds)
         logits = self.head(self.embed(input_ids))
         if labels is None:
             return {"logits": logits}

@@ -117,13 +117,13 @@ def test_no_hook_gives_a_value_back(journal, tmp_path):
 
 
 def test_time_spent_on_waiting_for_data_is_told_from_the_steps(journal, tmp_path):
-    trainer(tmp_path, TrainVitalsCallback("slow"), data=Texts(seconds=0.01)).train()
-    trainer(tmp_path, TrainVitalsCallback("fast"), data=Texts()).train()
+    trainer(tmp_path, TrainVitalsCallback("slow"), data=Texts(seconds=0.01), model=tiny(seconds=0.01)).train()
+    trainer(tmp_path, TrainVitalsCallback("fast"), data=Texts(), model=tiny(seconds=0.01)).train()
 
     slow, fast = told(journal, "slow"), told(journal, "fast")
     assert slow.total("data_wait_seconds") > 6 * 0.02
     assert slow.data_share() > 0.5
-    assert fast.data_share() < 0.3
+    assert fast.data_share() < 0.5 * slow.data_share()
 
 
 def test_neither_logging_nor_evaluation_nor_another_callback_is_taken_for_data(journal, tmp_path):
@@ -136,7 +136,7 @@ def test_neither_logging_nor_evaluation_nor_another_callback_is_taken_for_data(j
     trainer(tmp_path, TrainVitalsCallback(), Slow(), eval_strategy="steps", eval_steps=2, save_strategy="steps",
             save_steps=3).train()  # fmt: skip
 
-    assert told(journal).total("data_wait_seconds") < 0.03
+    assert told(journal).total("data_wait_seconds") < 0.2  # of more than 0.4 that it slept
 
 
 def test_evaluation_and_checkpoints_are_phases_with_their_metrics_and_paths(journal, tmp_path):

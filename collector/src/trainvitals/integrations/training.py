@@ -1,12 +1,12 @@
 """What the integrations share: the run of one training, and looking into a framework where it offers no hook.
 
 training = Training("keras", name="mnist")
-training.begin("model", config={"epochs": 3})       # the run that is current, else one of its own
+training.begin("model", done=0, config={"epochs": 3})       # the run that is current, else one of its own
 training.run.log(loss=2.3)
-training.end()                                      # ends what it began
+training.end()                                              # ends what it began
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
@@ -21,6 +21,8 @@ _begun: "WeakSet[Any]" = WeakSet()
 class Training:
     def __init__(self, framework: str, name: str | None, options: dict[str, Any]) -> None:
         self.run: Run = OffRun()  # type: ignore[assignment]
+        # What a trainer's own count of steps lies behind the run's.
+        self.before = 0
         self._framework, self._name, self._options = framework, name, options
         self._has_warned = False
 
@@ -28,19 +30,23 @@ class Training:
     def is_ours(self) -> bool:
         return self.run in _begun
 
-    def begin(self, name: str, *, config: object = None, planned_steps: int | None = None, **found: Any) -> bool:
-        """False where its own has not ended and goes on: a trainer may begin anew with a smaller batch."""
+    def begin(self, name: str, done: int, *, config: object = None, planned_steps: int | None = None,
+              **found: Any) -> None:  # fmt: skip
+        """`done`: the steps a checkpoint brings, after which it is the same run again. Its own run that has not ended
+        goes on: some trainers begin anew with a smaller batch."""
         if self.is_ours and self.run.status == "running":
-            return False
+            self.before = 0
+            return
         told = {"config": config, "framework": self._framework, "planned_steps": planned_steps}
         run = current()
         if run.status == "running" and run not in _begun:
             run.describe(**told)  # type: ignore[arg-type]
         else:
-            run = start(self._name or name, **{**told, **found, **self._options})
+            run = start(self._name or name, **{**told, "resume": done > 0, **found, **self._options})
             _begun.add(run)
         self.run = run
-        return True
+        # A second training within a run that the user began counts on from the first.
+        self.before = run.number if done == 0 else 0
 
     def end(self) -> None:
         if self.is_ours:
@@ -57,6 +63,16 @@ class Training:
         elif not self._has_warned:
             self._has_warned = True
             warn(error)
+
+
+def samples_in(batch: Any) -> int:
+    """By the first tensor there is."""
+    if isinstance(batch, Mapping):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        return next((count for item in batch if (count := samples_in(item))), 0)
+    shape: Any = getattr(batch, "shape", ())
+    return int(shape[0]) if len(shape) else 0
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:

@@ -15,7 +15,7 @@ from time import perf_counter as clock
 from types import FrameType
 from typing import Any
 
-from trainvitals.integrations.training import Training, replace
+from trainvitals.integrations.training import Training, replace, samples_in
 from trainvitals.run import Run, harmless
 
 try:
@@ -75,8 +75,7 @@ class Batches:
     def _add(self, loss: Any, inputs: Any) -> None:
         self.loss = loss.detach() if self.loss is None else self.loss + loss.detach()
         if isinstance(inputs, Mapping):
-            shapes = [value.shape for value in inputs.values() if len(getattr(value, "shape", ()))]
-            self.samples += shapes[0][0] if shapes else 0
+            self.samples += samples_in(inputs)
             self.tokens += inputs["input_ids"].numel() if "input_ids" in inputs else 0
 
     def failed(self, error: BaseException) -> None:
@@ -104,7 +103,7 @@ class TrainVitalsCallback(TrainerCallback):
         # Up to here all time is accounted for.
         self._mark = self._began = 0.0
         self._phase = ""
-        self._before = self._tokens_seen = 0
+        self._tokens_seen = 0
         self._learning_rate: Any = None
 
     @property
@@ -116,12 +115,10 @@ class TrainVitalsCallback(TrainerCallback):
 
     @harmless
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        is_new = self._training.begin(
-            _name_of(args), config=_config_of(args, more.get("model")), planned_steps=state.max_steps or None,
-            resume=state.global_step > 0, rank=args.process_index, local_rank=args.local_process_index,
+        self._training.begin(
+            _name_of(args), state.global_step, config=_config_of(args, more.get("model")),
+            planned_steps=state.max_steps or None, rank=args.process_index, local_rank=args.local_process_index,
             world_size=args.world_size)  # fmt: skip
-        # A second training within a run that the user began counts on from the first.
-        self._before = self.run.number if is_new and state.global_step == 0 else 0
         self._tokens_seen = state.num_input_tokens_seen
         self._phase = ""
         self._watch_trainer()
@@ -145,7 +142,7 @@ class TrainVitalsCallback(TrainerCallback):
         if not self._is_watching:
             self.run.add_seconds(data_wait=waited)
         self._learning_rate = _learning_rate_of(more.get("optimizer"))
-        self.run.begin_step(self._before + state.global_step + 1)
+        self.run.begin_step(self._training.before + state.global_step + 1)
 
     @harmless
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
@@ -177,7 +174,7 @@ class TrainVitalsCallback(TrainerCallback):
         hidden = _MEANS | (_KNOWN_BY_STEP if self._is_watching else frozenset())
         values = {name: value for name, value in logs.items() if name not in hidden}
         if values.keys() - {"epoch"}:
-            self.run.log(values, step=self._before + state.global_step)
+            self.run.log(values, step=self._training.before + state.global_step)
 
     @harmless
     def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
@@ -195,7 +192,7 @@ class TrainVitalsCallback(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._account("checkpoint")
         self.run.checkpoint(Path(args.output_dir).absolute() / f"checkpoint-{state.global_step}",
-                            step=self._before + state.global_step)  # fmt: skip
+                            step=self._training.before + state.global_step)  # fmt: skip
 
     @harmless
     def on_epoch_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
