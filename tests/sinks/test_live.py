@@ -155,11 +155,11 @@ def test_a_server_that_was_down_gets_everything_when_it_is_up_and_again_after_it
         assert process.stderr is not None
         assert "run gemma waits" in process.stderr.readline()
         with mlflow_server(tmp_path, port):
-            wait_until(lambda: has(uri, trainer), 90)
+            wait_until(lambda: has(uri, trainer), 180)
         trainer.step(50)
         time.sleep(1.5)
         with mlflow_server(tmp_path, port):
-            wait_until(lambda: has(uri, trainer), 90)
+            wait_until(lambda: has(uri, trainer), 180)
             assert mlflow_points(uri) == trainer.expected()
     finally:
         process.kill()
