@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from statistics import median
 
 
 def read_lines(path):
@@ -39,10 +40,10 @@ class Told:
         return sum(line.get(name, 0.0) for line in self.lines)
 
     def data_share(self):
-        """Without the first step, in which a framework warms up."""
-        waited, took = ([seconds for step, seconds in self.values(name).items() if step > 1]
+        """Of a usual step: the first warms up, and a busy machine makes one or the other wait."""
+        waited, took = (median(seconds for step, seconds in self.values(name).items() if step > 1)
                         for name in ("data_wait_seconds", "step_duration_seconds"))  # fmt: skip
-        return sum(waited) / (sum(waited) + sum(took))
+        return waited / (waited + took)
 
     def events_of(self, kind):
         return [event for event in self.events if event["event"] == kind]
