@@ -10,7 +10,6 @@ from trainvitals.journal import layout, runs
 from trainvitals.journal.record import seconds
 from trainvitals.journal.tail import Tail
 
-ENDINGS = ("finished", "crashed", "preempted")
 SILENT_SECONDS = 3600.0
 
 
@@ -74,7 +73,7 @@ def _ranks(folder: Path) -> dict[int, dict[str, Any]]:
 def _status(folder: Path, told: str, ranks: Mapping[int, Mapping[str, Any]]) -> str:
     if is_alive(folder):
         return "running"
-    if told in ENDINGS:
+    if told in layout.ENDINGS:
         return told
     here = any(process.get("boot_id") == layout.boot_id() for process in ranks.values())
     # Elsewhere a lock need not show: there the word of that host's agent counts, or a long silence.
