@@ -37,10 +37,10 @@ class Example:
         self.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(COLLECTOR / "src"),
                          "TRAINVITALS_DIR": str(self.root)}  # fmt: skip
 
-    def start(self, name, *words, launcher=()):
+    def start(self, name, *words, launcher=(), **environ):
         words = [sys.executable, *launcher, str(COLLECTOR / "examples" / name), *words]
         # A process group of its own: Ctrl-C reaches all of it, as in a terminal.
-        return subprocess.Popen(words, cwd=self.folder, env=self.environ, text=True, start_new_session=True,
+        return subprocess.Popen(words, cwd=self.folder, env=self.environ | environ, text=True, start_new_session=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
 
     def run(self, name, *words, launcher=(), status=0):
@@ -48,9 +48,9 @@ class Example:
         return ended(self.start(name, *words, launcher=launcher), status)
 
     @contextmanager
-    def running(self, name, *words):
+    def running(self, name, *words, **environ):
         """Nothing of it is left after the block, whatever happened in it."""
-        process = self.start(name, *words)
+        process = self.start(name, *words, **environ)
         try:
             yield process
         finally:

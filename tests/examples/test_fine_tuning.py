@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from tests.collector.support import fake_gpus
 from tests.examples.support import ended, free_port, is_answered, needed, press_ctrl_c, wait_for_text
 
 needed("torch", "transformers", "accelerate")
@@ -70,12 +71,16 @@ def summary_of(out):
 
 @pytest.mark.usefixtures("peft")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_qlora_serves_its_loss_while_it_lives_and_takes_the_server_with_it(example, number):
+def test_qlora_serves_its_loss_and_its_gpu_while_it_lives_and_takes_the_server_with_it(example, number):
     port = free_port()
-    words = ("--steps", "1000000", "--enable-prometheus", "--prometheus-port", str(port), "--gpu-index", "0")
-    with example.running(QLORA, *words) as process:
+    words = ("--steps", "1000000", "--enable-prometheus", "--prometheus-port", str(port), "--gpu-index", "1")
+    with (
+        fake_gpus(example.folder / "nvml", "gpus 3") as (_, environ),
+        example.running(QLORA, *words, **environ) as process,
+    ):
         answer = wait_for_text(process, port, 'training_loss{rank="0",run="qlora"}')
         assert 'training_run_status{run="qlora",status="running"} 1.0' in answer
+        assert set(re.findall(r'^gpu_utilization_percent{gpu="(\d+)"', answer, re.MULTILINE)) == {"1"}
         press_ctrl_c(process) if number == signal.SIGINT else process.terminate()
         out, _ = ended(process, status=128 + number)
         assert not is_answered(port)
