@@ -1,0 +1,149 @@
+"""Monitors for training with NeMo RL.
+
+monitor = TrainingMonitor()
+monitor.record_metrics(step=1, loss=2.3, learning_rate=3e-4, batch_size=32)
+monitor.get_training_stats()  ->  {"current_loss": 2.3, "avg_loss": 2.3, "total_steps": 1, …}
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainvitals.catalog import STEP_BUCKETS
+from trainvitals.compat.readings import allocator, host_percent
+from trainvitals.run import Run, harmless, start
+from trainvitals.run.harmless import warn
+
+if TYPE_CHECKING:
+    from trainvitals.compat.nemo_rl_tensorboard import TensorBoardMonitor
+
+__all__ = ["PrometheusMonitor", "TensorBoardMonitor", "TrainingMonitor", "monitor_ray_cluster", "monitor_resources"]
+
+
+def __getattr__(name: str) -> Any:
+    """TensorBoard is imported by who writes for it."""
+    if name != "TensorBoardMonitor":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from trainvitals.compat.nemo_rl_tensorboard import TensorBoardMonitor
+
+    return TensorBoardMonitor
+
+
+class TrainingMonitor:
+    """A run in the journal, from the first metrics on, and what can be said of its losses."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+        self._began = 0.0
+        self._losses = _Losses()
+
+    def record_metrics(self, step: int, loss: Any, learning_rate: Any, batch_size: int) -> None:
+        if self.run is None:
+            self._began = time.monotonic()
+            self.run = start("nemo-rl", framework="nemo_rl")
+        self.run.log(step=step, loss=loss, learning_rate=learning_rate, batch_size=batch_size)
+        harmless(self._losses.add)(loss)
+
+    def get_training_stats(self) -> dict[str, float]:
+        """Empty before the first metrics."""
+        if not self._losses.count:
+            return {}
+        return self._losses.stats() | {"training_time": time.monotonic() - self._began}
+
+
+class _Losses:
+    """NaN is a loss too: it shows in the mean, and is neither the least nor the greatest."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._sum = 0.0
+        self._last = self._least = self._most = math.nan
+
+    def add(self, loss: Any) -> None:
+        self._last = float(loss)
+        self.count += 1
+        self._sum += self._last
+        self._least = min(self._last, self._least) if self._least <= math.inf else self._last
+        self._most = max(self._last, self._most) if self._most >= -math.inf else self._last
+
+    def stats(self) -> dict[str, float]:
+        return {"current_loss": self._last, "avg_loss": self._sum / self.count, "min_loss": self._least,
+                "max_loss": self._most, "total_steps": self.count}  # fmt: skip
+
+
+def monitor_resources() -> dict[str, Any]:
+    """`gpu_metrics` is what torch's allocator holds in this process; empty before torch uses a GPU."""
+    host = host_percent()
+    names = ("memory_allocated", "memory_reserved", "max_memory_allocated")
+    gpus = {f"gpu_{place}": {name: held[name] for name in names} for place, held in enumerate(allocator())}
+    return {name: host[name] for name in ("cpu_percent", "cpu_count", "memory_percent", "memory_available_gb")} | {
+        "gpu_metrics": gpus
+    }
+
+
+def monitor_ray_cluster() -> dict[str, Any]:
+    """Utilisation is the share that tasks and actors hold, from 0 to 1; 0 too where the cluster has no GPU. Empty while
+    this process is connected to no cluster."""
+    import ray
+
+    from trainvitals.integrations.ray import cluster_metrics
+
+    metrics = cluster_metrics()
+    if not metrics:
+        return {}
+    return {
+        "cluster_resources": dict(ray.cluster_resources()),
+        "available_resources": dict(ray.available_resources()),
+        "cpu_utilization": _share(metrics, "cpu"),
+        "gpu_utilization": _share(metrics, "gpu"),
+        "total_nodes": int(metrics["ray_nodes"]),
+    }
+
+
+def _share(metrics: Mapping[str, float], name: str) -> float:
+    total = metrics.get(f"ray_{name}_total", 0.0)
+    return metrics[f"ray_{name}_used"] / total if total else 0.0
+
+
+class PrometheusMonitor:
+    """Serves /metrics on the loopback address; port 0 is any free one."""
+
+    def __init__(self, port: int = 8000) -> None:
+        from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
+
+        registry = CollectorRegistry()
+        self._loss = Gauge("training_loss", "Loss of the last step that told it.", registry=registry)
+        self._gpus = Gauge("gpu_memory_mb", "What torch's allocator handed out.", ["gpu_id"], registry=registry)
+        self._cpu = Gauge("cpu_usage_percent", "Share of all processors that was busy.", registry=registry)
+        self._steps = Histogram("training_step_duration_seconds", "Wall time of a step.", buckets=STEP_BUCKETS,
+                                registry=registry)  # fmt: skip
+        self._server: Any = None
+        self.port = int(port)
+        try:
+            self._server, _ = start_http_server(self.port, addr="127.0.0.1", registry=registry)
+            self.port = self._server.server_address[1]
+        except OSError as error:
+            warn(OSError(f"port {port} cannot be served ({error.strerror}): choose another one"))
+
+    @harmless
+    def update_metrics(self, loss: Any = None, gpu_metrics: Mapping[str, Any] | None = None,
+                       cpu_percent: float | None = None, step_duration: float | None = None) -> None:  # fmt: skip
+        """`gpu_metrics` as `monitor_resources` gives them, or a number of MiB for each GPU."""
+        if loss is not None:
+            self._loss.set(float(loss))
+        for gpu, held in (gpu_metrics or {}).items():
+            self._gpus.labels(gpu_id=str(gpu)).set(held["memory_allocated"] if isinstance(held, Mapping) else held)
+        if cpu_percent is not None:
+            self._cpu.set(cpu_percent)
+        if step_duration is not None:
+            self._steps.observe(step_duration)
+
+    def failed(self, error: BaseException) -> None:
+        warn(error)
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()

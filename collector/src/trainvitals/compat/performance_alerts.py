@@ -1,0 +1,66 @@
+"""Rules of compat.performance on the runs' own alerts: a condition on a step's metrics, and a message.
+
+A threshold of the configuration is a rule too: {"loss": 9.0} or {"gpu_temperature": {"warning": 80, "critical": 90}}.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainvitals.compat.performance_config import Settings
+from trainvitals.compat.performance_metrics import TrainingMetrics, journal_fields
+from trainvitals.run import Run
+from trainvitals.run.off import OffRun
+
+Condition = Callable[[TrainingMetrics], Any]
+
+
+class AlertSystem:
+    def __init__(self, settings: Settings, system_monitor: Any) -> None:
+        self._system = system_monitor
+        self._is_on = settings.alerts
+        self._run: Run = OffRun()  # type: ignore[assignment]
+        self._rules: list[tuple[Any, ...]] = []
+        for name, limits in settings.thresholds.items():
+            for severity, limit in (limits if isinstance(limits, Mapping) else {"warning": limits}).items():
+                self.add_alert_rule(name=f"{name} over {limit}", condition=self._over(str(name), limit),
+                                    severity=severity, message=f"{name} is over {limit}")  # fmt: skip
+
+    def add_alert_rule(self, name: str, condition: Condition, severity: str = "warning", message: str = "",
+                       cooldown_seconds: float = 300.0) -> None:  # fmt: skip
+        rule = (name, _asked(condition), severity, journal_fields(message), cooldown_seconds)
+        self._rules.append(rule)
+        if self._is_on:
+            self._run.alert_when(*rule)
+
+    def attach(self, run: Run) -> None:
+        """Rules that were added before the run began hold from its start."""
+        self._run = run
+        for rule in self._rules if self._is_on else ():
+            run.alert_when(*rule)
+
+    def _over(self, name: str, limit: Any) -> Condition:
+        """Of a step's metrics, else of the machine's."""
+
+        def is_over(metrics: TrainingMetrics) -> bool:
+            value = getattr(metrics, name, None)
+            value = self._system.get_metrics().get(name) if value is None else value
+            return value is not None and float(value) > float(limit)
+
+        return is_over
+
+
+def _asked(condition: Condition) -> Callable[[dict[str, Any]], bool]:
+    """A condition on what a step did not tell is not met."""
+
+    def holds(record: dict[str, Any]) -> bool:
+        metrics = TrainingMetrics.of(record)
+        try:
+            return bool(condition(metrics))
+        except TypeError:
+            if None in vars(metrics).values():
+                return False
+            raise
+        except AttributeError as error:
+            raise KeyError(str(error)) from error
+
+    return holds

@@ -1,0 +1,84 @@
+"""Readings under the names that other tools have for them.
+
+gpu_values({"gpu_index": 0, "temperature_celsius": 61.0})  ->  {"gpu_0_temperature_c": 61.0}
+host_percent()                                             ->  {"cpu_percent": 12.5, "memory_percent": 41.0, …}
+"""
+
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from trainvitals.run import cuda
+
+GIB_IN_MIB = 1024.0
+FIRST_SECONDS = 0.03
+_GPU = {"utilization_percent": ("gpu_utilization_pct", 1.0), "memory_percent": ("memory_utilization_pct", 1.0),
+        "memory_total_mb": ("memory_total_gb", 1 / GIB_IN_MIB), "temperature_celsius": ("temperature_c", 1.0),
+        "power_draw_watts": ("power_usage_w", 1.0), "clock_hertz_graphics": ("graphics_clock_mhz", 1e-6),
+        "clock_hertz_memory": ("memory_clock_mhz", 1e-6)}  # fmt: skip
+
+
+def gpu_values(line: Mapping[str, Any]) -> dict[str, float]:
+    """As W&B gets them: absent is what the device does not tell."""
+    number = line.get("gpu_index")
+    return {f"gpu_{number}_{name}": line[field] * factor for field, (name, factor) in _GPU.items()
+            if line.get(field) is not None}  # fmt: skip
+
+
+def allocator() -> list[dict[str, Any]]:
+    """What torch's allocator holds in this process, of each GPU that it can use, in MiB; nothing before it uses one."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not cuda.is_used():
+        return []
+    return [
+        {
+            "uuid": f"GPU-{torch.cuda.get_device_properties(place).uuid}",
+            "memory_allocated": torch.cuda.memory_allocated(place) / 2**20,
+            "memory_reserved": torch.cuda.memory_reserved(place) / 2**20,
+            "max_memory_allocated": torch.cuda.max_memory_allocated(place) / 2**20,
+        }
+        for place in range(torch.cuda.device_count())
+    ]
+
+
+def allocator_values(lines: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
+    """The allocator's under the numbers that the node's GPUs have."""
+    numbers = {line.get("uuid"): number for number, line in lines.items()}
+    values = {}
+    for held in allocator():
+        if (number := numbers.get(held["uuid"])) is not None:
+            for name in ("memory_allocated", "memory_reserved"):
+                values[f"gpu_{number}_{name}_gb"] = held[name] / GIB_IN_MIB
+    return values
+
+
+def host_percent() -> dict[str, float]:
+    """The processors' share is that since the thread's call before; the first one looks for a moment."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    used = memory.total - memory.available
+    return {
+        "cpu_percent": _cpu_percent(psutil),
+        "cpu_count": psutil.cpu_count() or 1,
+        "memory_percent": 100 * used / memory.total,
+        "memory_available_gb": memory.available / 2**30,
+        "memory_used_gb": used / 2**30,
+    }
+
+
+def host_values() -> dict[str, float]:
+    """As W&B gets them."""
+    host = host_percent()
+    return {"cpu_utilization_pct": host["cpu_percent"], "system_memory_used_gb": host["memory_used_gb"],
+            "system_memory_utilization_pct": host["memory_percent"]}  # fmt: skip
+
+
+_before = threading.local()
+
+
+def _cpu_percent(psutil: Any) -> float:
+    interval = None if getattr(_before, "was_asked", False) else FIRST_SECONDS
+    _before.was_asked = True
+    return float(psutil.cpu_percent(interval))
