@@ -1,12 +1,11 @@
 """As a script uses it that came from another tool: only its import is changed."""
 
 import inspect
-import json
 
 import pytest
 
 from tests.collector.support import wait_for
-from tests.integrations.journal import told
+from tests.integrations.journal import read_lines, told
 from trainvitals.compat import gpu_training
 from trainvitals.compat.gpu_training import GPUMonitor, TrainingMonitorCallback
 
@@ -58,8 +57,8 @@ def test_a_training_is_in_the_journal_under_its_names(journal):
 def test_the_gpu_asked_for_is_read_as_the_agent_does(agent, journal):
     with GPUMonitor(gpu_index=1, sample_interval=0.2) as monitor:
         metrics = wait_for(lambda: (found := monitor.get_metrics())["utilization_percent"] and found, 20)
-    line = [json.loads(line) for path in journal.glob("gpu/*/gpu_metrics_*.jsonl") for line in path.read_text().splitlines()
-            if json.loads(line)["gpu_index"] == 1][-1]  # fmt: skip
+    lines = [line for path in journal.glob("gpu/*/gpu_metrics_*.jsonl") for line in read_lines(path)]
+    line = next(line for line in reversed(lines) if line["gpu_index"] == 1)
     assert metrics["memory_total_mb"] == line["memory_total_mb"]
     assert metrics["temperature_celsius"] > 20
 

@@ -8,7 +8,7 @@ import difflib
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +138,3 @@ def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[
             return found
         log.warning("config: %s holds no keys: write them as `save_dir: /data/run`", config)
     return {}
-
-
-assert {target for target in KEYS.values() if target} <= {each.name for each in fields(Settings)} | {"high_frequency"}
