@@ -40,7 +40,7 @@ def train(log_with, run=None, seconds=0.0, poison=-1, **init):
             accelerator.backward(loss)
             optimizer.step()
             optimizer.zero_grad()
-            time.sleep(0.005)
+            time.sleep(0.01)
         if accelerator.sync_gradients:
             if run is not None:
                 run().end_step()

@@ -52,7 +52,7 @@ def test_what_is_logged_is_in_the_journal_with_the_configuration(journal):
 
 
 def test_steps_and_the_wait_for_a_prepared_loader_are_timed(journal):
-    watched("slow", seconds=0.01)
+    watched("slow", seconds=0.03)
     watched("fast")
 
     slow, fast = told(journal, "slow"), told(journal, "fast")

@@ -68,8 +68,8 @@ def test_optimized_by_hand_steps_are_numbered_as_lightning_counts_them(journal, 
 
 
 def test_time_spent_on_waiting_for_data_is_told_from_the_steps(journal, tmp_path):
-    trainer(tmp_path, TrainVitalsCallback("slow")).fit(Automatic(seconds=0.01), loader(seconds=0.01))
-    trainer(tmp_path, TrainVitalsCallback("fast")).fit(Automatic(seconds=0.01), loader())
+    trainer(tmp_path, TrainVitalsCallback("slow")).fit(Automatic(seconds=0.02), loader(seconds=0.03))
+    trainer(tmp_path, TrainVitalsCallback("fast")).fit(Automatic(seconds=0.02), loader())
 
     slow, fast = told(journal, "slow"), told(journal, "fast")
     assert slow.total("data_wait_seconds") > 8 * 0.02

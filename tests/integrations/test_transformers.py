@@ -117,8 +117,8 @@ def test_no_hook_gives_a_value_back(journal, tmp_path):
 
 
 def test_time_spent_on_waiting_for_data_is_told_from_the_steps(journal, tmp_path):
-    trainer(tmp_path, TrainVitalsCallback("slow"), data=Texts(seconds=0.01), model=tiny(seconds=0.01)).train()
-    trainer(tmp_path, TrainVitalsCallback("fast"), data=Texts(), model=tiny(seconds=0.01)).train()
+    trainer(tmp_path, TrainVitalsCallback("slow"), data=Texts(seconds=0.03), model=tiny(seconds=0.02)).train()
+    trainer(tmp_path, TrainVitalsCallback("fast"), data=Texts(), model=tiny(seconds=0.02)).train()
 
     slow, fast = told(journal, "slow"), told(journal, "fast")
     assert slow.total("data_wait_seconds") > 6 * 0.02

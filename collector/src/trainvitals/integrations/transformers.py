@@ -8,14 +8,12 @@ So while it trains, its `training_step` and `get_batch_samples` are looked into.
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import perf_counter as clock
-from types import FrameType
 from typing import Any
 
-from trainvitals.integrations.training import Training, replace, samples_in
+from trainvitals.integrations.training import Training, callers, replace, samples_in
 from trainvitals.run import Run, harmless
 
 try:
@@ -232,13 +230,10 @@ class TrainVitalsCallback(TrainerCallback):
 
 def _caller_with(callback: TrainerCallback) -> Any:
     """The trainer whose callback this is: it is among those who are calling."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        candidate = frame.f_locals.get("self")
-        handler = getattr(candidate, "callback_handler", None)
-        if handler is not None and callback in getattr(handler, "callbacks", ()):
-            return candidate
-        frame = frame.f_back
+    for frame in callers():
+        handler = getattr(frame.get("self"), "callback_handler", None)
+        if callback in getattr(handler, "callbacks", ()):
+            return frame["self"]
     return None
 
 
