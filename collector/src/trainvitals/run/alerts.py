@@ -16,11 +16,16 @@ SEVERITIES = {"warning": "ticket", "error": "page", "critical": "page", "page": 
               "info": "info"}  # fmt: skip
 
 
-class _AsWritten(dict[str, Any]):
+class _Unknown(str):
     """A field that nobody knows stays in the message as it was written."""
 
+    def __format__(self, form: str) -> str:
+        return "".join(("{", self, ":" if form else "", form, "}"))
+
+
+class _AsWritten(dict[str, Any]):
     def __missing__(self, key: str) -> str:
-        return f"{{{key}}}"
+        return _Unknown(key)
 
 
 @dataclass(slots=True)
