@@ -58,18 +58,20 @@ class _Losses:
     def __init__(self) -> None:
         self.count = 0
         self._sum = 0.0
-        self._last = self._least = self._most = math.nan
+        self._last = math.nan
+        self._least, self._most = math.inf, -math.inf
 
     def add(self, loss: Any) -> None:
         self._last = float(loss)
         self.count += 1
         self._sum += self._last
-        self._least = min(self._last, self._least) if self._least <= math.inf else self._last
-        self._most = max(self._last, self._most) if self._most >= -math.inf else self._last
+        if not math.isnan(self._last):
+            self._least, self._most = min(self._least, self._last), max(self._most, self._last)
 
     def stats(self) -> dict[str, float]:
-        return {"current_loss": self._last, "avg_loss": self._sum / self.count, "min_loss": self._least,
-                "max_loss": self._most, "total_steps": self.count}  # fmt: skip
+        least, most = (self._least, self._most) if self._least <= self._most else (math.nan, math.nan)
+        return {"current_loss": self._last, "avg_loss": self._sum / self.count, "min_loss": least, "max_loss": most,
+                "total_steps": self.count}  # fmt: skip
 
 
 def monitor_resources() -> dict[str, Any]:

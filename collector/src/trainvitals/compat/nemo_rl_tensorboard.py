@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ class TensorBoardMonitor:
     def close(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            harmless(writer.close)()
+            # What a full disk did not take it does not take now either.
+            with suppress(OSError):
+                writer.close()
 
     def failed(self, error: BaseException) -> None:
         self.close()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainvitals.compat.performance_config import Settings
-from trainvitals.compat.performance_metrics import TrainingMetrics, journal_fields
+from trainvitals.compat.performance_metrics import Message, TrainingMetrics
 from trainvitals.run import Run
 from trainvitals.run.off import OffRun
 
@@ -27,7 +27,7 @@ class AlertSystem:
 
     def add_alert_rule(self, name: str, condition: Condition, severity: str = "warning", message: str = "",
                        cooldown_seconds: float = 300.0) -> None:  # fmt: skip
-        rule = (name, _asked(condition), severity, journal_fields(message), cooldown_seconds)
+        rule = (name, _asked(condition), severity, Message(message), cooldown_seconds)
         self._rules.append(rule)
         if self._is_on:
             self._run.alert_when(*rule)

@@ -5,7 +5,6 @@ TrainingMetrics.of({"loss": 2.3, "gradient_norm": 0.7, "reward": 1.0})
 """
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +15,6 @@ from trainvitals.run import cuda
 
 # As the journal has them -> as they are called here.
 _NAMES = {"gradient_norm": "grad_norm", "step_duration_seconds": "batch_time", "memory_allocated_mb": "gpu_memory_mb"}
-_OTHERS = {theirs: ours for ours, theirs in _NAMES.items()}
-_FIELD = re.compile(rf"\{{({'|'.join(_OTHERS)})(?=[}}:!])")
 
 
 @dataclass
@@ -52,9 +49,12 @@ class TrainingMetrics:
         return metrics
 
 
-def journal_fields(message: str) -> str:
-    """A message's fields under the names that the record has for them."""
-    return _FIELD.sub(lambda match: f"{{{_OTHERS[match[1]]}", message)
+class Message(str):
+    """Its fields are filled in under both names."""
+
+    def format_map(self, mapping: Any, /) -> str:
+        mapping.update({ours: mapping[theirs] for theirs, ours in _NAMES.items() if theirs in mapping})
+        return super().format_map(mapping)
 
 
 def memory() -> dict[str, float]:
