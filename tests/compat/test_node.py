@@ -1,13 +1,16 @@
 """GPUs are read off the journal, whoever writes it."""
 
 import logging
+import os
+import subprocess
+import sys
 import time
 
 import pytest
 
 from tests.collector.support import serving, wait_for
 from trainvitals.compat import node as nodes
-from trainvitals.compat.node import Node, carried
+from trainvitals.compat.node import Node, carried, start_monitor
 from trainvitals.compat.readings import GIB_IN_MIB, gpu_values
 from trainvitals.journal.record import timestamp
 from trainvitals.sinks import resources
@@ -79,3 +82,22 @@ def test_values_have_the_names_and_units_that_w_and_b_gets():
             "clock_hertz_graphics": 1.98e9, "clock_hertz_memory": 2.619e9}  # fmt: skip
     assert gpu_values(line) == resources.gpu_values(line)
     assert len(gpu_values(line)) == 7
+
+
+@pytest.mark.parametrize("variables", [{"TRAINVITALS": "off"}, {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}])
+def test_switched_off_and_beside_another_rank_no_process_is_started(journal, node, monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    node.start()
+    assert node._child is None
+    assert start_monitor() is None
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize("name", ["gpu_training", "performance", "nemo_rl", "verl"])
+def test_a_facade_brings_nothing_heavy_into_the_trainer(name):
+    heavy = "torch numpy psutil pynvml prometheus_client starlette yaml wandb mlflow tensorboard transformers ray verl"
+    script = f"import sys, trainvitals.compat.{name}; sys.exit(', '.join(set({heavy.split()}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)  # fmt: skip
+    assert done.stderr.strip() == ""

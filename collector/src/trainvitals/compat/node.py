@@ -19,7 +19,7 @@ from typing import Any
 from trainvitals.journal import layout
 from trainvitals.journal.record import Record, seconds
 from trainvitals.journal.tail import Tail
-from trainvitals.run import child_agent
+from trainvitals.run import child_agent, ranks
 from trainvitals.run.harmless import harmless
 
 Line = dict[str, Any]
@@ -116,7 +116,9 @@ def hosts() -> tuple[str, str]:
 
 def ensure_agent(root: Path, *flags: str) -> child_agent.ChildAgent | None:
     """This process's own, which each who asks for it is to remove; the first one's flags hold. None where another
-    agent listens."""
+    agent listens, and for ranks of which another is on this node."""
+    if not may_start():
+        return None
     with _lock:
         child = _children.get(root)
         if child is not None and child.join():
@@ -129,8 +131,16 @@ def ensure_agent(root: Path, *flags: str) -> child_agent.ChildAgent | None:
         return started
 
 
-def start_monitor(*flags: str) -> "subprocess.Popen[bytes]":
+def may_start() -> bool:
+    """One process a node; none where monitoring is switched off."""
+    is_off = os.environ.get("TRAINVITALS", "").lower() in ("off", "0", "false", "no")
+    return not is_off and ranks.find().local_rank == 0
+
+
+def start_monitor(*flags: str) -> "subprocess.Popen[bytes] | None":
     """`trainvitals monitor` hands GPUs on; it reads them itself only where no agent does. It ends with this process."""
+    if not may_start():
+        return None
     words = [sys.executable, "-m", "trainvitals.cli", "monitor", "--no-console", "--summary-interval", "0",
              "--with-parent", str(os.getpid()), "--dir", str(layout.find_root()), *flags]  # fmt: skip
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
