@@ -69,3 +69,9 @@ def python(script, *words, journal, timeout=240, **more_env):
            "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "2", **more_env}  # fmt: skip
     return subprocess.run([sys.executable, str(script), *words], capture_output=True, text=True, timeout=timeout,
                           env=env, check=False)  # fmt: skip
+
+
+def on_two_ranks(script, *words, journal):
+    """As torchrun starts them."""
+    launch = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
+    return python("-mtorch.distributed.run", *launch, str(script), *words, journal=journal)

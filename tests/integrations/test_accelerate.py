@@ -1,7 +1,5 @@
 import logging
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +10,7 @@ accelerate = pytest.importorskip("accelerate", reason="accelerate is not install
 
 import trainvitals as tv  # noqa: E402
 from tests.integrations.accelerated import train  # noqa: E402
-from tests.integrations.journal import run_names, told  # noqa: E402
+from tests.integrations.journal import on_two_ranks, run_names, told  # noqa: E402
 from trainvitals.integrations.accelerate import TrainVitalsTracker  # noqa: E402
 
 SCRIPT = Path(__file__).parent / "accelerated.py"
@@ -31,12 +29,7 @@ def watched(name, **more):
 
 
 def launched(folder, *flags):
-    """Two processes, as torchrun starts them."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TRAINVITALS_DIR": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend",
-         "c10d", "--rdzv-endpoint", "localhost:0", str(SCRIPT), *flags],
-        env=env, capture_output=True, text=True, timeout=240, check=False)  # fmt: skip
+    done = on_two_ranks(SCRIPT, *flags, journal=folder)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

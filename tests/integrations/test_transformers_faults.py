@@ -1,7 +1,8 @@
-"""The Trainer beside what goes wrong, in it and in monitoring."""
+"""The Trainer with several ranks, and beside what goes wrong, in it and in monitoring."""
 
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 
 import trainvitals as tv  # noqa: E402
 from tests.integrations.hf_models import Texts, tiny, trainer, weights  # noqa: E402
-from tests.integrations.journal import python, run_names, told  # noqa: E402
+from tests.integrations.journal import on_two_ranks, python, run_names, told  # noqa: E402
 from trainvitals.integrations.transformers import TrainVitalsCallback  # noqa: E402
 
 FAILS = """
@@ -28,6 +29,18 @@ class Broken(Texts):
 
 trainer(Path(sys.argv[1]), TrainVitalsCallback(), data=Broken()).train()
 """
+
+
+def test_two_ranks_write_a_file_each_of_one_run(journal, tmp_path):
+    done = on_two_ranks(Path(__file__).parent / "hf_ranks.py", str(tmp_path), journal=journal)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    (name,) = run_names(journal)
+    ranks = [told(journal, name, rank) for rank in (0, 1)]
+    assert [list(rank.values("loss")) for rank in ranks] == [[1, 2, 3, 4, 5, 6]] * 2
+    assert ranks[0].values("loss") != ranks[1].values("loss")
+    assert (ranks[0].status, ranks[0].run["world_size"]) == ("finished", 2)
+    assert all(rank.phases() == [("evaluation", True), ("evaluation", False)] * 2 for rank in ranks)
 
 
 def test_an_exception_in_the_data_makes_the_run_crashed_and_goes_on(journal, tmp_path):
