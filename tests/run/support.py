@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,14 @@ from trainvitals.journal.record import decode
 ROOT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "harm" / "trainer.py"
 MOST_SECONDS = 0.05
-MOST_EXIT_SECONDS = 2.0
+MOST_EXIT_SECONDS = 2.2
 ATTEMPTS = 3
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a training ended, and what it said and took on its way."""
+    """How a training ended, what it said, and what the SDK took of it in calls and at the interpreter's end."""
 
     code: int
     weights: str
@@ -73,20 +72,21 @@ class Training:
             _, said = self.process.communicate(timeout=seconds)
         finally:
             self.process.kill()
-        over = time.monotonic()
         assert self._result.exists(), said
         result = json.loads(self._result.read_text(encoding="utf-8"))
-        return Outcome(self.process.returncode, result["weights"], result["slowest"], tuple(said.splitlines()),
-                       over - result["ended"], self.journal)  # fmt: skip
+        # A busy machine makes any write slow, and is told so: that is no fault of the one under test.
+        words = tuple(line for line in said.splitlines() if "took over 20 ms for a write" not in line)
+        return Outcome(self.process.returncode, result["weights"], result["slowest"], words, result["exit_seconds"],
+                       self.journal)  # fmt: skip
 
 
-def assert_harmless(attempt: Callable[[int], Outcome], weights: str, warnings: tuple[int, ...] = (0, 1)) -> Outcome:
-    """The same weights and exit code each time, and never more than one warning; the time, which a busy machine adds
-    to, is what the best of some attempts took."""
+def assert_harmless(attempt: Callable[[int], Outcome], alone: Outcome, warnings: int = -1) -> Outcome:
+    """The same weights and exit code each time, and one warning at most (or as many as are told); the time, which a
+    busy machine adds to, is what the best of some attempts took."""
     for number in range(ATTEMPTS):
         outcome = attempt(number)
-        assert (outcome.code, outcome.weights) == (0, weights), "\n".join(outcome.said)
-        assert len(outcome.said) in warnings, "\n".join(outcome.said)
+        assert (outcome.code, outcome.weights) == (0, alone.weights), "\n".join(outcome.said)
+        assert len(outcome.said) in ((0, 1) if warnings < 0 else (warnings,)), "\n".join(outcome.said)
         if not outcome.slow and outcome.exit_seconds < MOST_EXIT_SECONDS:
             return outcome
     raise AssertionError(f"too slow: {outcome.slow}, and {outcome.exit_seconds:.2f} s to exit")
@@ -100,12 +100,12 @@ def run_json(folder: Path) -> Record:
     return decode((folder / layout.RUN_FILE).read_bytes())
 
 
-def lines(folder: Path, pattern: str = "training_metrics_*.jsonl") -> list[Record]:
-    """All records of a run's files of a kind, none of which may be torn."""
+def lines(folder: Path, pattern: str = "training_metrics_*.jsonl", torn: bool = False) -> list[Record]:
+    """All records of a run's files of a kind, none of which may be torn (but the last, where that is said)."""
     found = []
     for path in sorted(folder.glob(pattern)):
         content = path.read_bytes()
-        assert content == b"" or content.endswith(b"\n"), path
+        assert torn or content == b"" or content.endswith(b"\n"), path
         found += [decode(line) for line in content.split(b"\n")[:-1]]
     return found
 
