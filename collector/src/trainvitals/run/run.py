@@ -245,7 +245,8 @@ class Run:
         self.troubles += 1
         said = str(error) if isinstance(error, values_of.Refused) else told_of(error)
         # Where the system refuses everything (no descriptors, no space) one warning says so.
-        self.warn("dropping" if isinstance(error, OSError) else "failed", f"run {self.name}: something is not recorded, and training goes on: {said}")
+        kind = "dropping" if isinstance(error, OSError) else "failed"
+        self.warn(kind, f"run {self.name}: something is not recorded, and training goes on: {said}")
 
     def _finish(self, status: str, error: str) -> None:
         if self.status != "running" or self._files is None:
