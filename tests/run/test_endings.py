@@ -60,7 +60,8 @@ ENDS = {
         (1, "crashed", "ZeroDivisionError: division by zero"),
     "import asyncio\nasync def main():\n    loop(); await asyncio.sleep(0); 1 / 0\nasyncio.run(main())":
         (1, "crashed", "ZeroDivisionError: division by zero"),
-    "signal.signal(signal.SIGTERM, lambda *_: run.finish())\nloop(lambda: os.kill(os.getpid(), 15))": (0, "preempted", "SIGTERM"),
+    "signal.signal(signal.SIGTERM, lambda *_: run.finish())\nloop(lambda: os.kill(os.getpid(), 15))":
+        (0, "preempted", "SIGTERM"),
     "os._exit(5)": (5, "running", None),
 }  # fmt: skip
 

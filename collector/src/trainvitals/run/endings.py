@@ -68,9 +68,13 @@ def latest() -> Any:
 
 def end_what_is_replaced(name: str) -> None:
     """In a notebook a cell that is run again starts its run again, and nobody ended the one before."""
-    if hasattr(sys, "ps1") or hasattr(builtins, "get_ipython"):
+    if _is_at_a_prompt():
         for other in [other for other in _living if other.name == name]:
             other.end_at_exit()
+
+
+def _is_at_a_prompt() -> bool:
+    return hasattr(sys, "ps1") or hasattr(builtins, "get_ipython")
 
 
 def listen(signals: tuple[signal.Signals, ...] = SIGNALS) -> None:
@@ -132,7 +136,8 @@ def _tell(number: signal.Signals, is_last: bool) -> None:
 
 
 def _on_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    for run in list(_living):
+    """At a prompt each mistake comes here too, and ends nothing."""
+    for run in list(_living) if not _is_at_a_prompt() else ():
         harmless(run.crash)(error)
     (_excepthook or sys.__excepthook__)(kind, error, trace)
 
