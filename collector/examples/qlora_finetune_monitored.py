@@ -138,7 +138,7 @@ def tokens_of(text: str, folder: Path, vocabulary: int) -> torch.Tensor:
 def make_batches(tokens: torch.Tensor, arguments: argparse.Namespace) -> DataLoader:
     length = arguments.sequence_length
     if len(tokens) < length:
-        refuse("--data", arguments.data, f"{len(tokens)} tokens; one sequence takes --sequence-length {length}")
+        refuse("--sequence-length", length, f"the data has {len(tokens)} tokens; give fewer, or more --data")
     sequences = tokens[: len(tokens) // length * length].view(-1, length)
     return DataLoader(sequences, batch_size=arguments.batch_size, shuffle=True)  # type: ignore[arg-type]
 

@@ -4,6 +4,8 @@ import json
 import math
 import re
 import signal
+import subprocess
+from contextlib import ExitStack
 
 import pytest
 
@@ -14,7 +16,9 @@ needed("torch", "transformers", "accelerate")
 QLORA = "qlora_finetune_monitored.py"
 
 
-def test_the_trainer_s_callback_journals_each_step_evaluations_and_checkpoints(example):
+def test_the_trainer_s_callback_journals_each_step_and_the_nan_that_the_trainer_prints_as_zero(example):
+    diverging = example.start("hf_trainer.py", "--name", "diverging", "--learning-rate", "1e20", "--log-interval", "2",
+                              "--output-dir", "other")  # fmt: skip
     out, _ = example.run("hf_trainer.py")
     journal = example.journal("hf-trainer")
     assert "run hf-trainer: 40 steps, finished" in out and f"journal  {journal.folder}" in out
@@ -25,12 +29,9 @@ def test_the_trainer_s_callback_journals_each_step_evaluations_and_checkpoints(e
         assert len(journal.values(name)) == 40, name
     assert len(journal.values("eval_loss")) == 2 and len(journal.values("evaluation_seconds")) == 2
     assert [event["step"] for event in journal.events("checkpoint")] == [20, 40]
-
-
-def test_a_loss_that_became_nan_is_journalled_where_the_trainer_prints_zero(example):
-    out, _ = example.run("hf_trainer.py", "--learning-rate", "1e20", "--log-interval", "2")
+    out, _ = ended(diverging)
+    losses = example.journal("diverging").values("loss")
     assert "'loss': '0'" in out or "'loss': 0.0" in out
-    losses = example.journal("hf-trainer").values("loss")
     assert len(losses) == 20 and math.isnan(losses[-1])
 
 
@@ -70,32 +71,30 @@ def summary_of(out):
 
 
 @pytest.mark.usefixtures("peft")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_qlora_serves_its_loss_and_its_gpu_while_it_lives_and_takes_the_server_with_it(example, number):
-    port = free_port()
-    words = ("--steps", "1000000", "--enable-prometheus", "--prometheus-port", str(port), "--gpu-index", "1")
-    with (
-        fake_gpus(example.folder / "nvml", "gpus 3") as (_, environ),
-        example.running(QLORA, *words, **environ) as process,
-    ):
-        answer = wait_for_text(process, port, 'training_loss{rank="0",run="qlora"}')
-        assert 'training_run_status{run="qlora",status="running"} 1.0' in answer
-        assert set(re.findall(r'^gpu_utilization_percent{gpu="(\d+)"', answer, re.MULTILINE)) == {"1"}
-        press_ctrl_c(process) if number == signal.SIGINT else process.terminate()
-        out, _ = ended(process, status=128 + number)
-        assert not is_answered(port)
-    rows = summary_of(out)
-    assert rows["steps"].endswith(" of 1000000, preempted") and rows["adapter"] == "not written"
-    assert example.journal("qlora").run()["status"] == "preempted"
+def test_qlora_serves_its_loss_and_its_gpu_while_it_lives_and_takes_the_server_with_it(example):
+    with fake_gpus(example.folder / "nvml", "gpus 3") as (_, environ), ExitStack() as stack:
+        ways = [(signal.SIGINT, press_ctrl_c), (signal.SIGTERM, subprocess.Popen.terminate)]
+        ports = [free_port() for _ in ways]
+        words = ("--steps", "1000000", "--gpu-index", "1", "--enable-prometheus", "--prometheus-port")
+        both = [example.running(QLORA, *words, str(port), "--name", number.name, **environ)
+                for (number, _), port in zip(ways, ports, strict=True)]  # fmt: skip
+        running = [stack.enter_context(one) for one in both]
+        for (number, end), port, process in zip(ways, ports, running, strict=True):
+            answer = wait_for_text(process, port, f'training_loss{{rank="0",run="{number.name}"}}')
+            assert f'training_run_status{{run="{number.name}",status="running"}} 1.0' in answer
+            assert set(re.findall(r'^gpu_utilization_percent{gpu="(\d+)"', answer, re.MULTILINE)) == {"1"}
+            end(process)
+            rows = summary_of(ended(process, status=128 + number)[0])
+            assert not is_answered(port)
+            assert rows["steps"].endswith(" of 1000000, preempted") and rows["adapter"] == "not written"
+            assert example.journal(number.name).run()["status"] == "preempted"
 
 
 @pytest.mark.usefixtures("peft")
 def test_qlora_names_the_flag_whose_file_is_of_no_use(example):
     (example.folder / "data.jsonl").write_text('{"words": "no text"}\n')
     (example.folder / "model.json").write_text("{}")
-    wrong = [example.start(QLORA, "--data", "data.jsonl"), example.start(QLORA, "--model-config", "model.json"),
-             example.start(QLORA, "--sequence-length", "9999")]  # fmt: skip
+    wrong = [example.start(QLORA, "--data", "data.jsonl"), example.start(QLORA, "--model-config", "model.json")]
     errors = [ended(process, status=1)[1].splitlines()[-1] for process in wrong]
     assert errors[0].startswith("--data data.jsonl: cannot be read: KeyError('text'); give text, or JSON lines")
     assert errors[1].startswith("--model-config model.json: has no `model_type`; write one")
-    assert re.fullmatch(r"--data None: \d+ tokens; one sequence takes --sequence-length 9999", errors[2])

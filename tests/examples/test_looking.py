@@ -37,11 +37,11 @@ def test_the_page_answers_until_ctrl_c(example):
 
 def test_a_training_brings_its_agent_which_ends_with_it(example):
     needed("torch")
-    with example.running(NAME, "--mode", "train", "--steps", "200") as process:
+    with example.running(NAME, "--mode", "train", "--steps", "150") as process:
         port = wait_for(lambda: re.search(r"page +http://127.0.0.1:(\d+)/", process.stderr.readline()))[1]
         wait_for_text(process, int(port), 'training_loss{rank="0",run="monitor-training-example"}')
         out, _ = ended(process)
         wait_for(lambda: not is_answered(int(port)))
     journal = example.journal("monitor-training-example")
-    assert "run monitor-training-example: 200 steps, finished" in out and f"journal  {journal.folder}" in out
-    assert journal.run()["status"] == "finished" and len(journal.values("loss")) == 200
+    assert "run monitor-training-example: 150 steps, finished" in out and f"journal  {journal.folder}" in out
+    assert journal.run()["status"] == "finished" and len(journal.values("loss")) == 150
