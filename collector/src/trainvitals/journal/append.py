@@ -119,30 +119,30 @@ class Appender:
             return True
         self._busy = True
         try:
-            return self._write_whole(lines, count)
-        finally:
-            self._busy = False
-            while self._late:
-                self._write(self._late.pop(0), 1)
-
-    def _write_whole(self, lines: bytes, count: int) -> bool:
-        began = time.monotonic()
-        try:
+            began = time.monotonic()
             if began >= self._check_at or (self._expected != self._size and self._fd != _CLOSED):
                 self._make_ready(began)
             self._expected = self._size + len(lines)
             written = os.write(self._fd, lines)
+            if time.monotonic() - began > SLOW_WRITE_SECONDS:
+                self._defer("took over 20 ms for a write")
+            if written != len(lines):
+                return self._take_back(lines, written, count)
+            self._size = self._expected
+            if self._size >= self._max_bytes:
+                self._check_at = 0.0
+            self.counts.written += count
+            return True
         except OSError as error:
             return self._drop(count, error.strerror or str(error))
-        if time.monotonic() - began > SLOW_WRITE_SECONDS:
-            self._defer("took over 20 ms for a write")
-        if written != len(lines):
-            return self._take_back(lines, written, count)
-        self._size = self._expected
-        if self._size >= self._max_bytes:
-            self._check_at = 0.0
-        self.counts.written += count
-        return True
+        finally:
+            self._busy = False
+            if self._late:
+                self._write_late()
+
+    def _write_late(self) -> None:
+        while self._late:
+            self._write(self._late.pop(0), 1)
 
     def _take_back(self, lines: bytes, written: int, count: int) -> bool:
         """After a short write only whole lines stay."""

@@ -123,7 +123,9 @@ class Timer:
         """Where nobody says what a step is, each `log` is one."""
         self._logged = self._logged + 1 if step is None else 0
         self.number = self.number + 1 if step is None else step
-        return self.number, (self.rest() or None) if self.thread == get_ident() else None
+        if (self.spent or self.waited) and self.thread == get_ident():
+            return self.number, self.rest()
+        return self.number, None
 
     def _adopts(self, step: int) -> bool:
         """The step under way, or the one that ended last, by the number that the run gives it: counted from 0, say, or
