@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trainvitals.agent import run_folder
 from trainvitals.agent.run_state import RunState, as_label
+from trainvitals.agent.verdict import End, verdict
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.journal import layout, runs
 from trainvitals.journal.append import Appender
@@ -39,10 +40,15 @@ class _Followed:
     state: RunState
     reports: Appender
     files: dict[Path, int] = field(default_factory=dict)
-    rank_ends: dict[int, tuple[float, str]] = field(default_factory=dict)
+    rank_ends: dict[int, End] = field(default_factory=dict)
     settled: set[tuple[int, str]] = field(default_factory=set)
     reported: set[tuple[int, str]] = field(default_factory=set)
     failed: bool = False
+
+
+def _has_ended(run: _Followed, rank: int, started: str) -> bool:
+    """The end of an earlier life, before the run was resumed, is no end of this one."""
+    return rank in run.rank_ends and run.rank_ends[rank].when >= (seconds(started) or 0.0)
 
 
 class Runs:
@@ -206,15 +212,10 @@ class Runs:
         if alive:
             state.status, state.ended = "running", None
         elif here:
-            state.status = told if told in layout.ENDINGS else self._status_here(run, set(here.items()))
+            ends = [run.rank_ends[rank] for rank, started in here.items() if _has_ended(run, rank, started)]
+            state.status, error = verdict(told, ends, bool(set(here.items()) & run.reported))
+            state.info = {**state.info, "error": error} if error else state.info
             self._set_end(run)
-
-    def _status_here(self, run: _Followed, ranks: set[tuple[int, str]]) -> str:
-        """Of a run that says nothing of its end: rank 0 is elsewhere, or was killed."""
-        if ranks & run.reported:
-            return "killed"
-        said = {run.rank_ends[rank][1] for rank, _ in ranks if rank in run.rank_ends} & set(layout.ENDINGS)
-        return said.pop() if len(said) == 1 else "killed"
 
     def _set_end(self, run: _Followed) -> None:
         if run.state.ended is None:
@@ -228,8 +229,7 @@ class Runs:
         for rank, started in sorted(dead - run.settled - run.reported):
             self._read_events(run, rank)
             run.settled.add((rank, started))
-            # The end of an earlier life, before the run was resumed, is no end of this one.
-            if ended or run.rank_ends.get(rank, (-1.0, ""))[0] >= (seconds(started) or 0.0):
+            if ended or _has_ended(run, rank, started):
                 continue
             log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
             run.reports.append({"event": "status", "status": "killed", "rank": rank, "started": started})
@@ -279,7 +279,8 @@ class Runs:
             if record.get("event") == "checkpoint":
                 run.state.checkpoint = seconds(record.get("timestamp")) or run.state.checkpoint
             elif record.get("event") == "end":
-                run.rank_ends[rank] = seconds(record.get("timestamp")) or time.time(), str(record.get("status"))
+                when = seconds(record.get("timestamp")) or time.time()
+                run.rank_ends[rank] = End(when, str(record.get("status")), as_label(record.get("error")))
 
     def _measure_processes(self) -> None:
         for run in self._followed.values():
