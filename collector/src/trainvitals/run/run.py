@@ -95,10 +95,11 @@ class Run:
             if not more.keys() <= names.own:
                 more = names.fold_all(more)
                 step = _step_in(more, step)
-                self._look_around()
             if step is not None and type(step) is not int:
                 step = self._number(step)
             number, times = self._timer.take(step)
+            if number in _LOOK_AFTER_STEPS:
+                self._look_around()
             record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
             try:
                 line = encode_plain(record)
