@@ -58,6 +58,12 @@ def test_an_agent_that_is_killed_midway(folders: Folders, alone: Outcome) -> Non
     assert set(losses(run_folders(outcome.journal)[0])) == ALL
 
 
+def test_an_agent_of_its_own(folders: Folders, alone: Outcome) -> None:
+    start = json.dumps({"agent": True})
+    outcome = assert_harmless(lambda number: Training(folders[number], "--start", start).outcome(), alone)
+    assert set(losses(run_folders(outcome.journal)[0])) == ALL
+
+
 def test_no_agent_at_all(folders: Folders, alone: Outcome) -> None:
     outcome = assert_harmless(lambda number: Training(folders[number]).outcome(), alone, warnings=0)
     (run,) = run_folders(outcome.journal)
