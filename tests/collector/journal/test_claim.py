@@ -72,6 +72,7 @@ def test_the_process_file_says_who_and_where(tmp_path: Path) -> None:
     ("environ", "run"),
     [({"TRAINVITALS_RUN_ID": "mine"}, "mine"), ({"SLURM_JOB_ID": "4711"}, "train-4711"),
      ({"TORCHELASTIC_RUN_ID": "abc"}, "train-abc"), ({"TORCHELASTIC_RUN_ID": "none"}, "train"),
+     ({"TORCHELASTIC_RUN_ID": "c4814684-0118-4c7e-9a53-0123456789ab"}, "train-c4814684"),
      ({"RAY_JOB_ID": "01000000"}, "train-01000000"), ({"SLURM_JOB_ID": "", "RAY_JOB_ID": "7"}, "train-7"),
      ({"TRAINVITALS_RUN_ID": "mine", "SLURM_JOB_ID": "4711"}, "mine"),
      ({"SLURM_JOB_ID": "4711", "TORCHELASTIC_RUN_ID": "none"}, "train-4711"), ({"TRAINVITALS_RUN_ID": ""}, "train")],

@@ -7,6 +7,7 @@ drop it too, so within its own process the file is only ever reached through `Ra
 
 import fcntl
 import os
+import re
 import stat
 import struct
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,8 @@ from trainvitals.journal.record import decode, encode, timestamp
 _FLOCK = struct.Struct("@hhqqi0q")
 _RUNNING = "run {!r} is running already: choose another run_id, or end it"
 _MAX_BYTES = 1 << 20
+# As torchrun makes one up where it is given none; eight digits tell them apart, and can be read out.
+_RANDOM_ID = re.compile(r"\A([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 # Something that is no file, put there under a file's name, must not keep the reader waiting.
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 _held: dict[tuple[int, int], int] = {}
@@ -187,7 +190,7 @@ def _launch_id(environ: Mapping[str, str]) -> str:
         if value and value != "none":
             step = environ.get("SLURM_STEP_ID", "0") if key == "SLURM_JOB_ID" else "0"
             # One job may run several steps, one after another or at once.
-            return value if step == "0" else f"{value}.{step}"
+            return _RANDOM_ID.sub(r"\1", value) if step == "0" else f"{value}.{step}"
     return ""
 
 
