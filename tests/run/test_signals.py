@@ -1,6 +1,5 @@
 """SIGTERM and SIGUSR1: the program ends, or goes on, as it would have without; its run is preempted."""
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -118,4 +117,3 @@ print(sent >= len(calls) > 0)
         assert set(losses(run)) == set(range(1, 61))
         assert run_json(run)["status"] == ("preempted" if events(run, "signal") else "finished")
         assert len(events(run, "note")) == 60
-    assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
