@@ -70,6 +70,15 @@ def test_a_run_that_cannot_be_kept_is_one_warning(
     assert len(caplog.records) == 1
 
 
+def test_a_journal_that_cannot_be_opened_is_not_tried_all_the_time(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run = tv.start("x", dir=tmp_path / "file")
+    run.describe({"a": 1})
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.15
+
+
 def test_names_are_taken_one_after_the_other_and_two_runs_at_once_are_two(tmp_path: Path) -> None:
     first, second = tv.start("x", dir=tmp_path), tv.start("x", dir=tmp_path)
     assert (first.id, second.id, tv.current()) == ("x", "x-2", second)

@@ -148,6 +148,7 @@ class Files:
                 return
             self._answered.set()
             self._wake.wait(RETRY_SECONDS)
+            self._wake.clear()
 
     def _try_open(self, may_wait: bool = True) -> bool:
         try:
