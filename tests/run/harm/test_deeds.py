@@ -21,12 +21,12 @@ from tests.run.support import (
 ALL = set(range(1, 151))
 
 
-def after(folders: Folders, alone: Outcome, deed: str, *flags: str, warnings: int = -1) -> tuple[Outcome, Path]:
+def after(folders: Folders, alone: Outcome, deed: str, **limits: int) -> tuple[Outcome, Path]:
     def attempt(number: int) -> Outcome:
         env = environment(folders[number] / "journal", OWN_FILES=str(folders[number]))
-        return Training(folders[number], "--deed", deed, *flags, env=env).outcome()
+        return Training(folders[number], "--deed", deed, env=env).outcome()
 
-    outcome = assert_harmless(attempt, alone, warnings=warnings)
+    outcome = assert_harmless(attempt, alone, **limits)
     return outcome, run_folders(outcome.journal)[0]
 
 
@@ -63,7 +63,7 @@ def test_children_forked_within_a_step(folders: Folders, alone: Outcome) -> None
 
 
 def test_workers_of_a_data_loader_forked_and_spawned(folders: Folders, alone: Outcome) -> None:
-    outcome, run = after(folders, alone, "workers", warnings=0)
+    outcome, run = after(folders, alone, "workers", warnings=0, most_seconds=20)
     assert set(losses(run)) == ALL and len(run_folders(outcome.journal)) == 1
     waits = {line["step"]: line["data_wait_seconds"] for line in lines(run) if "data_wait_seconds" in line}
     assert waits[40] > 0.05  # a process is begun anew there, and half of it is Python's own start

@@ -57,13 +57,13 @@ class Stopwatch:
             self._kernel = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
 
     def __call__(self, call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-        began = self._now()
+        began = self.now()
         try:
             return call(*arguments, **more)
         finally:
             self._note(getattr(call, "__name__", str(call)), began)
 
-    def _now(self) -> float:
+    def now(self) -> float:
         try:
             waited_ns = int(os.pread(self._kernel, 100, 0).split()[1])
         except (OSError, ValueError, IndexError):
@@ -75,7 +75,7 @@ class Stopwatch:
         self._kernel = -1
 
     def _note(self, name: str, began: float) -> None:
-        self.slowest[name] = max(self._now() - began, self.slowest.get(name, 0.0))
+        self.slowest[name] = max(self.now() - began, self.slowest.get(name, 0.0))
 
     @contextmanager
     def within(self, block: Any, name: str) -> Iterator[None]:
@@ -83,7 +83,7 @@ class Stopwatch:
         try:
             yield
         finally:
-            began = self._now()
+            began = self.now()
             block.__exit__(None, None, None)
             self._note(f"end of {name}", began)
 
@@ -179,9 +179,10 @@ def main() -> None:
 
         deeds.before(flags.deed)
         run = watch(lambda: tv.start("harm", **PLANS, **flags.start))
+    began = watch.now()
     weights = train(run, watch, flags.gate, deed)
     watch(run.finish)
-    result.update(weights=weights, slowest=watch.slowest, ended=time.monotonic())
+    result.update(weights=weights, slowest=watch.slowest, seconds=watch.now() - began, ended=time.monotonic())
 
 
 if __name__ == "__main__":
