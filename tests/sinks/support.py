@@ -15,6 +15,7 @@ import pytest
 from tests.collector.support import command_line
 from trainvitals.journal import runs
 from trainvitals.journal.run_files import RunFiles
+from trainvitals.sinks import wandb_file
 from trainvitals.sinks.job import Job
 
 # What was read back: how often each (name, step) is there.
@@ -107,18 +108,12 @@ def tensorboard_points(place: Path, run: str) -> Points:
 
 def wandb_records(root: Path) -> list[Any]:
     from wandb.proto.wandb_internal_pb2 import Record
-    from wandb.sdk.internal.datastore import DataStore
 
     records = []
     for path in sorted(root.glob("wandb/offline-run-*/*.wandb")):
-        store = DataStore()
-        store.open_for_scan(str(path))
-        try:
-            while (content := store.scan_data()) is not None:
-                records.append(Record.FromString(content))
-        except AssertionError:
-            pass  # the end of a file whose process was killed
-        store.close()
+        with path.open("rb") as file:
+            file.seek(len(wandb_file.HEADER))
+            records += [Record.FromString(content) for content in wandb_file.records(file)]
     return records
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.collector.support import command_line, serving
+from tests.sinks.gate import gate
 from tests.sinks.support import (
     Trainer,
     ended_run,
@@ -130,41 +132,56 @@ def test_a_worker_ends_with_the_agent_that_was_killed(tmp_path: Path) -> None:
 
 
 @contextmanager
-def mlflow_server(root: Path, port: int) -> Iterator[None]:
-    words = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{root}/server.db",
-             "--artifacts-destination", str(root), "--host", "127.0.0.1", "--port", str(port),
-             "--workers", "1"]  # fmt: skip
+def mlflow_server(uri: str, root: Path) -> Iterator[int]:
+    """Its port, once it answers."""
+    port = free_port()
+    words = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri, "--artifacts-destination", str(root),
+             "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]  # fmt: skip
+    environ = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                               cwd=root, env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"})  # fmt: skip
+                               cwd=root, env=environ)  # fmt: skip
     try:
-        yield
+        wait_until(lambda: answers(port), 180)
+        yield port
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def test_a_server_that_was_down_gets_everything_when_it_is_up_and_again_after_it_fell(tmp_path: Path) -> None:
-    needed("mlflow")
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    uri = f"http://127.0.0.1:{port}"
-    trainer = Trainer(tmp_path)
-    trainer.step(50)
-    process = following(tmp_path, f"mlflow={uri}", stderr=subprocess.PIPE)
+        return int(found.getsockname()[1])
+
+
+def answers(port: int) -> bool:
     try:
-        assert process.stderr is not None
-        assert "run gemma waits" in process.stderr.readline()
-        with mlflow_server(tmp_path, port):
-            wait_until(lambda: has(uri, trainer), 180)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_a_server_that_was_down_gets_everything_when_it_is_up_and_again_after_it_fell(
+    tmp_path: Path, mlflow_uri: str
+) -> None:
+    trainer = Trainer(tmp_path)
+    with mlflow_server(mlflow_uri, tmp_path) as behind:
+        port = free_port()
+        uri = f"http://127.0.0.1:{port}"
         trainer.step(50)
-        time.sleep(1.5)
-        with mlflow_server(tmp_path, port):
-            wait_until(lambda: has(uri, trainer), 180)
-            assert mlflow_points(uri) == trainer.expected()
-    finally:
-        process.kill()
-        process.communicate()
-        trainer.end()
+        process = following(tmp_path, f"mlflow={uri}", stderr=subprocess.PIPE)
+        try:
+            assert process.stderr is not None
+            for _ in range(2):
+                assert "run gemma waits" in process.stderr.readline()
+                with gate(port, behind):
+                    wait_until(lambda: has(uri, trainer))
+                    assert mlflow_points(uri) == trainer.expected()
+                trainer.step(50)
+        finally:
+            process.kill()
+            process.communicate()
+            trainer.end()
 
 
 def has(uri: str, trainer: Trainer) -> bool:

@@ -104,13 +104,12 @@ def test_wandb_gets_its_own_names_for_the_gpus_the_config_and_the_exit_code(root
     assert [record.exit.exit_code for record in records if record.WhichOneof("record_type") == "exit"] == [1]
 
 
-def test_mlflow_gets_metrics_params_and_the_status(root: Path) -> None:
+def test_mlflow_gets_metrics_params_and_the_status(root: Path, mlflow_uri: str) -> None:
     needed("mlflow")
     trainer = with_node_lines(root)
-    uri = f"sqlite:///{root}/mlflow.db"
-    assert sync(root, "gemma", f"mlflow={uri}").returncode == 0
-    client, run = mlflow_run(uri)
-    points = mlflow_points(uri)
+    assert sync(root, "gemma", f"mlflow={mlflow_uri}").returncode == 0
+    client, run = mlflow_run(mlflow_uri)
+    points = mlflow_points(mlflow_uri)
     assert {point: points[point] for point in trainer.expected()} == dict(trainer.expected())
     for name, value in (GPU_SERIES | HOST_SERIES).items():
         assert run.data.metrics[f"system/{name}"] == pytest.approx(value)
@@ -128,22 +127,21 @@ def test_mlflow_takes_a_folder_too(root: Path, monkeypatch: pytest.MonkeyPatch) 
     assert mlflow_points(f"{root}/mlruns") == trainer.expected()
 
 
-def test_nan_and_infinity_arrive(root: Path) -> None:
+def test_nan_and_infinity_arrive(root: Path, mlflow_uri: str) -> None:
     for library in ("tensorboard", "wandb", "mlflow"):
         needed(library)
     trainer = Trainer(root)
     for value in (math.nan, math.inf, -math.inf):
         trainer.files.metrics.append({"step": 1, repr(value): value})
     trainer.end()
-    uri = f"sqlite:///{root}/mlflow.db"
-    assert sync(root, "gemma", f"tensorboard={root}/tb", "wandb=p", f"mlflow={uri}").returncode == 0
+    assert sync(root, "gemma", f"tensorboard={root}/tb", "wandb=p", f"mlflow={mlflow_uri}").returncode == 0
     events = tensorboard_events(root / "tb" / "gemma")
     assert math.isnan(events.Scalars("training/nan")[0].value)
     assert events.Scalars("training/-inf")[0].value == -math.inf
     row = wandb_rows(root)[0]
     assert math.isnan(float(row["nan"]))
     assert float(row["inf"]) == math.inf
-    metrics = mlflow_run(uri)[1].data.metrics
+    metrics = mlflow_run(mlflow_uri)[1].data.metrics
     assert math.isnan(metrics["nan"])
     # MLflow's databases hold no infinity: it keeps the largest number.
     assert metrics["inf"] == -metrics["-inf"] > 1e308
@@ -160,10 +158,10 @@ def test_other_ranks_have_their_number_before_the_name(root: Path) -> None:
     assert tensorboard_points(root / "tb", "pair") == ranks[0].expected() + ranks[1].expected("rank1/")
 
 
-def test_a_resumed_run_goes_on_where_it_was(root: Path) -> None:
+def test_a_resumed_run_goes_on_where_it_was(root: Path, mlflow_uri: str) -> None:
     needed("tensorboard")
     needed("mlflow")
-    targets = (f"tensorboard={root}/tb", f"mlflow=sqlite:///{root}/mlflow.db")
+    targets = (f"tensorboard={root}/tb", f"mlflow={mlflow_uri}")
     first = ended_run(root, 5)
     assert sync(root, "gemma", *targets).returncode == 0
     again = Trainer(root, run_id="gemma")
@@ -172,5 +170,5 @@ def test_a_resumed_run_goes_on_where_it_was(root: Path) -> None:
     again.end()
     assert sync(root, "gemma", *targets).returncode == 0
     assert tensorboard_points(root / "tb", "gemma") == again.expected()
-    assert mlflow_points(f"sqlite:///{root}/mlflow.db") == again.expected()
-    assert mlflow_run(f"sqlite:///{root}/mlflow.db")[1].info.status == "FINISHED"
+    assert mlflow_points(mlflow_uri) == again.expected()
+    assert mlflow_run(mlflow_uri)[1].info.status == "FINISHED"

@@ -5,13 +5,26 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.sinks.support import Busy, Points, Trainer, ended_run, environment, following, needed, sync, wait_until
+from tests.sinks.support import (
+    Busy,
+    Points,
+    Trainer,
+    ended_run,
+    environment,
+    following,
+    needed,
+    sync,
+    wait_until,
+    wandb_rows,
+)
 from tests.sinks.wandb_server import Server, serving
 
 
@@ -22,6 +35,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("WANDB_API_KEY", "a" * 40)
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
+    # Else its client uploads every 15 s.
+    monkeypatch.setenv("WANDB_X_FILE_STREAM_TRANSMIT_INTERVAL", "2")
     return tmp_path
 
 
@@ -41,12 +57,12 @@ def test_kills_lose_nothing_and_bring_nothing_twice(root: Path, monkeypatch: pyt
         use(server, monkeypatch)
         trainer = Trainer(root)
         busy = Busy(trainer)
-        # Its client uploads every 15 s: each process is killed when some of its rows are there and some are not.
-        for _ in range(2):
+        # Each process is killed when some of its rows are there and some are not.
+        for _ in range(3):
             before = len(server.history)
             process = following(root, "wandb=p", stderr=subprocess.DEVNULL)
             wait_until(lambda before=before: len(server.history) > before)
-            time.sleep(random.uniform(1.0, 3.0))
+            time.sleep(random.uniform(0.5, 3.0))
             process.kill()
             process.wait()
         busy.end()
@@ -96,3 +112,28 @@ def test_without_a_key_the_error_names_what_to_do(root: Path) -> None:
     done = sync(root, "gemma", "wandb=p", environ={"WANDB_MODE": "online", "WANDB_API_KEY": "", "HOME": str(root)})
     assert done.returncode == 1
     assert "wandb login" in done.stderr
+
+
+def test_folders_of_a_run_whose_process_was_killed_are_joined_by_wandb_sync(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(root)
+    trainer.step(1000)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    process = following(root, "wandb=p", stderr=subprocess.DEVNULL)
+    wait_until(lambda: wandb_rows(root))
+    process.kill()
+    process.wait()
+    trainer.step(1000)
+    trainer.end()
+    assert sync(root, "gemma", "wandb=p").returncode == 0
+    folders = sorted(map(str, root.glob("wandb/offline-run-*")))
+    assert len(folders) == 2
+    monkeypatch.setenv("WANDB_MODE", "online")
+    more = ["--append"] if version("wandb").startswith("0.29.") else []
+    with serving(Server()) as server:
+        use(server, monkeypatch)
+        done = subprocess.run([sys.executable, "-m", "wandb", "sync", *more, *folders], capture_output=True, text=True,
+                              timeout=60, check=False, input="y\n", cwd=root)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert points(server) == trainer.expected()

@@ -3,11 +3,8 @@
 import argparse
 import io
 import ipaddress
-import os
-import signal
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainvitals import __version__, config
 from trainvitals.config import EXAMPLES
+from trainvitals.ending import end_on_signals, end_with
 from trainvitals.errors import SettingError, TrainVitalsError
 
 if TYPE_CHECKING:
@@ -27,7 +25,6 @@ _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config"
                 "per_core", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
-PARENT_SECONDS = 1.0
 Settings = dict[str, Any]
 Tell = Callable[[str], None]
 
@@ -42,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _finish(0)
     command: Callable[[Settings, dict[str, Any]], int] = parsed.pop("command")
     if parent := parsed.get("with_parent"):
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     try:
         return _finish(command(config.load(parsed), parsed))
     except TrainVitalsError as error:
@@ -74,33 +71,11 @@ def _complain(text: str) -> int:
     return 2
 
 
-class _Ended(KeyboardInterrupt):
-    """Python remembers a plain one that comes while text is executed (a dataclass), and dies of it at exit."""
-
-
-def _interrupt(*_: object) -> None:
-    raise _Ended
-
-
-def _end_on_signals() -> None:
-    signal.signal(signal.SIGTERM, _interrupt)
-    # Who starts it with nohup wants it to stay.
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, _interrupt)
-
-
 def serve(settings: Settings, _: dict[str, Any]) -> int:
     from trainvitals.sources.ray import clusters
 
-    _end_on_signals()
+    end_on_signals()
     return _serve(settings, [*_sources(settings), *clusters(settings["ray_address"])])
-
-
-def _end_with(parent: int) -> None:
-    """However that process ends: a trainer's agent is not left behind by a kill."""
-    while os.getppid() == parent:
-        time.sleep(PARENT_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def demo(settings: Settings, _: dict[str, Any]) -> int:
@@ -108,7 +83,7 @@ def demo(settings: Settings, _: dict[str, Any]) -> int:
     from trainvitals.sources.host import HostSource
     from trainvitals.sources.simulated import SimulatedSource
 
-    _end_on_signals()
+    end_on_signals()
     listening = _bind(settings)
     with simulated.trainer(settings["seed"]) as folder:
         gpus = SimulatedSource(simulated.RANKS, simulated.scenario_at, settings["seed"])
@@ -151,7 +126,7 @@ def monitor(settings: Settings, flags: dict[str, Any]) -> int:
 def sync(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals.sinks.sync import run
 
-    _end_on_signals()
+    end_on_signals()
     return run(flags["run"], settings["to"] or (), settings["dir"] or _root())
 
 

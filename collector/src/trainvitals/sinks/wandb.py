@@ -7,24 +7,23 @@ last `_step` that W&B has tells how far it came, and a restart goes on behind it
 import glob
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import wandb
-from wandb.proto.wandb_internal_pb2 import Record
-from wandb.sdk.internal.datastore import DataStore
 
 from trainvitals.sinks import SinkError
 from trainvitals.sinks.resources import ALLOCATOR, GIB_IN_MIB
 from trainvitals.sinks.rows import Row, of_rank
 from trainvitals.sinks.run_info import RunInfo
+from trainvitals.sinks.wandb_file import OfflineFile, is_open
 
 MAX_NAMED_AXES = 1000
 MAX_BINS = wandb.Histogram.MAX_LENGTH
 ASK_SECONDS = {"offline": 2.0, "online": 20.0}
-QUIET_SECONDS = 1.0
+LAST_WORDS_SECONDS = 5.0
 _STEPS = {"training": "step", "histograms": "step", "resources": "elapsed_seconds"}
 
 
@@ -40,16 +39,16 @@ class WeightsAndBiases:
         self._ask_at = 0.0
         self._axes: set[str] = set()
         self._gpus: Mapping[int, str] = {}
-        self._files: dict[str, _History] = {}
+        self._files: dict[str, OfflineFile] = {}
 
     def open(self, info: RunInfo, identity: str, kept: dict[str, Any], rows: int) -> int:
         self._id, self._is_finished = identity, False
         self.kept = {"folder": kept.get("folder") or os.environ.get("WANDB_DIR") or os.getcwd()}
         Path(self.kept["folder"]).mkdir(parents=True, exist_ok=True)
         self._gpus = info.gpus
-        # Files of an earlier process, whose helper may be at its last words.
-        self._wait_for_quiet()
+        self._wait_for_writers()
         self._held = max(rows, self._count())
+        self._cut_torn_ends()
         self._start(info)
         if not self._offline:
             self._held = max(self._held, int(self._run.starting_step))
@@ -95,7 +94,7 @@ class WeightsAndBiases:
             self._run = wandb.init(
                 entity=self._entity or None, project=self._project, id=self._id, name=self._run_name or info.name,
                 tags=list(info.tags) or None, config=_config(info), dir=self.kept["folder"], reinit="create_new",
-                resume=None if _says_offline() else "allow", settings=settings)  # fmt: skip
+                resume="allow", settings=settings)  # fmt: skip
         except wandb.errors.UsageError as error:
             raise SinkError(f"wandb={self._project}: {error}: run `wandb login`, or set WANDB_MODE=offline") from error
         self._run.config.update(_config(info), allow_val_change=True)
@@ -135,47 +134,19 @@ class WeightsAndBiases:
     def _count(self) -> int:
         """One more than the last `_step` in the files of this run."""
         for path in self._paths():
-            self._files.setdefault(path, _History(path)).read_on()
-        return max((history.rows for history in self._files.values()), default=0)
+            self._files.setdefault(path, OfflineFile(path)).read_on()
+        return max((file.rows for file in self._files.values()), default=0)
 
-    def _wait_for_quiet(self) -> None:
-        sizes = [os.path.getsize(path) for path in self._paths()]
-        while sizes:
-            time.sleep(QUIET_SECONDS)
-            before, sizes = sizes, [os.path.getsize(path) for path in self._paths()]
-            if sizes == before:
-                return
+    def _wait_for_writers(self) -> None:
+        """The helper of a process that was killed lives on for a second or two, and may write then."""
+        deadline = time.monotonic() + LAST_WORDS_SECONDS
+        while any(map(is_open, self._paths())) and time.monotonic() < deadline:
+            time.sleep(0.1)
 
-
-class _History:
-    """How many rows an offline file holds, read on where it was last read to."""
-
-    def __init__(self, path: str) -> None:
-        self._path, self._offset, self.rows = path, 0, 0
-
-    def read_on(self) -> None:
-        store = DataStore()
-        try:
-            store.open_for_scan(self._path)
-            if self._offset:
-                store.seek(self._offset)
-            for content in self._whole(store):
-                record = Record.FromString(content)
-                if record.WhichOneof("record_type") == "history":
-                    self.rows = max(self.rows, record.history.step.num + 1)
-        finally:
-            store.close()
-
-    def _whole(self, store: DataStore) -> Iterator[bytes]:
-        # What is being written, or was when its process was killed, fails a check of the reader.
-        with suppress(AssertionError):
-            while (content := store.scan_data()) is not None:
-                self._offset = store.get_offset()
-                yield content
-
-
-def _says_offline() -> bool:
-    return os.environ.get("WANDB_MODE", "").lower() in ("offline", "dryrun")
+    def _cut_torn_ends(self) -> None:
+        for path, file in self._files.items():
+            if not is_open(path):
+                file.cut()
 
 
 def _config(info: RunInfo) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,12 @@ class Worker:
         return self._opened(file, lambda at: RunSource(folder, self._root, file.state.began, at, node))
 
     def _opened(self, file: StateFile, source: Callable[[dict[str, Any]], Source]) -> Stream:
-        stream = Stream(file, source, make_backend(self._target, self._job.run_name))
-        try:
+        with ExitStack() as undo:
+            undo.callback(file.close)
+            stream = Stream(file, source, make_backend(self._target, self._job.run_name))
+            undo.callback(stream.close)
             stream.open()
-        except BaseException:
-            stream.close()
-            raise
+            undo.pop_all()
         return stream
 
     def _follow(self) -> int:
@@ -127,6 +127,15 @@ class Worker:
 
 
 def make_backend(target: Target, run_name: str = "") -> Backend:
+    try:
+        return _imported(target, run_name)
+    except ImportError as error:
+        extra = f"trainvitals[{target.kind}]"
+        raise SinkError(f"{target.shown}: {target.kind} cannot be imported ({words(error)}): "
+                        f"`pip install --upgrade '{extra}'`") from error  # fmt: skip
+
+
+def _imported(target: Target, run_name: str) -> Backend:
     """Only the library that is wanted is imported."""
     if target.kind == "tensorboard":
         from trainvitals.sinks.tensorboard import TensorBoard
