@@ -56,9 +56,9 @@ BODIES = {
     "faulthandler.register(number, file=open(os.devnull, 'w')); start(); steps(3); hit()": "finished",
     "start(); steps(3); faulthandler.register(number, file=open(os.devnull, 'w')); hit()": "finished",
     "thread = threading.Thread(target=start); thread.start(); thread.join(); steps(3); hit()": "preempted",
-    "start(); steps(3); child = os.fork()\nif not child: steps(3); hit()\n"
+    "start(); steps(3); time.sleep(0.02); child = os.fork()\nif not child: steps(3); hit()\n"
     "calls.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))": "finished",
-    "signal.signal(number, mine); start(); steps(3); child = os.fork()\nif not child: hit(); os._exit(len(calls))\n"
+    "signal.signal(number, mine); start(); steps(3); time.sleep(0.02); child = os.fork()\nif not child: hit(); os._exit(len(calls))\n"
     "calls.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))": "finished",
 }  # fmt: skip
 

@@ -24,6 +24,7 @@ MAX_EARLY_BYTES = 8 * 2**20
 # No call of a run may take 50 ms, whatever the storage does. A local disk is waited for by several of them: what is
 # logged is then on it when the call returns.
 CALL_SECONDS, PATIENCE_SECONDS = 0.03, 1.0
+GONE_SECONDS = 0.01
 END_SECONDS = 2.0
 
 
@@ -107,14 +108,19 @@ class Files:
             self._in_thread(self._serve, self._say)
 
     def _start(self) -> None:
-        self._in_thread(self._run, self._open_here)
+        thread = self._in_thread(self._run, self._open_here)
         self._answered.wait(CALL_SECONDS)
+        if self.files is not None and not self._is_slow and thread.is_alive():
+            # From 3.12 on Python warns of a fork beside another thread.
+            thread.join(GONE_SECONDS)
 
-    def _in_thread(self, act: Callable[[], None], without: Callable[[], None]) -> None:
+    def _in_thread(self, act: Callable[[], None], without: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=act, name="trainvitals-run", daemon=True)
         try:
-            threading.Thread(target=act, name="trainvitals-run", daemon=True).start()
+            thread.start()
         except RuntimeError:  # no more threads
             without()
+        return thread
 
     def _open_here(self) -> None:
         if not self._try_open(may_wait=False):
