@@ -58,7 +58,8 @@ BODIES = {
     "thread = threading.Thread(target=start); thread.start(); thread.join(); steps(3); hit()": "preempted",
     "start(); steps(3); time.sleep(0.02); child = os.fork()\nif not child: steps(3); hit()\n"
     "calls.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))": "finished",
-    "signal.signal(number, mine); start(); steps(3); time.sleep(0.02); child = os.fork()\nif not child: hit(); os._exit(len(calls))\n"
+    "signal.signal(number, mine); start(); steps(3); time.sleep(0.02); child = os.fork()\n"
+    "if not child: hit(); os._exit(len(calls))\n"
     "calls.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))": "finished",
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 import trainvitals as tv
-from tests.run.support import lines, python, run_folders, run_json, started, stop
+from tests.run.support import environment, lines, python, run_folders, run_json, started, stop
 from trainvitals.run.off import OffRun
 
 
@@ -138,6 +140,31 @@ def test_a_run_whose_id_is_taken_is_off(tmp_path: Path, caplog: pytest.LogCaptur
 def test_the_journal_is_found_the_same_way_by_trainer_and_agent(tmp_path: Path) -> None:
     done = python("import trainvitals as tv; run = tv.start('x'); print(run.folder)", journal=tmp_path / "a")
     assert done.stdout == f"{tmp_path}/a/runs/x\n"
+
+
+SPAWNS = """
+import multiprocessing
+import trainvitals as tv
+
+run = tv.start("script")
+
+def work(number):
+    with tv.start("worker") as mine:
+        mine.log(square=number * number)
+    return bool(run), mine.id
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(work, [3]))
+"""
+
+
+def test_a_worker_that_imports_the_script_anew_starts_no_second_run_but_may_have_its_own(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SPAWNS)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=60,
+                          check=False, env=environment(tmp_path / "journal"))  # fmt: skip
+    assert (done.stdout, done.stderr) == ("[(False, 'worker')]\n", "")
+    assert [run.name for run in run_folders(tmp_path / "journal")] == ["script", "worker"]
 
 
 NOTEBOOK = """

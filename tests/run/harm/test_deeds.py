@@ -17,6 +17,7 @@ from tests.run.support import (
     run_folders,
     run_json,
 )
+from trainvitals.journal import runs
 
 ALL = set(range(1, 151))
 
@@ -74,6 +75,13 @@ def test_a_program_that_closes_all_descriptors_and_opens_its_own(folders: Folder
     own = [path for path in outcome.journal.parent.iterdir() if path.name.isdigit()]
     assert len(own) == 20 and all(set(path.read_text().splitlines()) == {"mine"} for path in own)
     assert len(ALL - set(losses(run))) <= 2
+
+
+def test_a_program_that_makes_itself_a_daemon(folders: Folders, alone: Outcome) -> None:
+    """It leaves the process that the run was started in, which is told as it is: gone without an end."""
+    _, run = after(folders, alone, "daemon", warnings=0)
+    assert set(losses(run)) == set(range(1, 40)) and not events(run, "end")
+    assert not runs.is_alive(run / "process.rank0.json")
 
 
 @pytest.mark.parametrize("deed", ["no_descriptors", "no_descriptors_midway"])

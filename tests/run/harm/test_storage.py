@@ -1,8 +1,10 @@
 """A training beside storage that fails: full, read-only, gone, or silent for seconds. It ends as it would alone."""
 
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,9 +14,21 @@ import pytest
 from tests.collector.journal.helpers import small_disk
 from tests.collector.support import wait_for
 from tests.run.harm.conftest import Folders
-from tests.run.support import Outcome, Training, assert_harmless, lines, losses, run_folders, run_json
+from tests.run.support import (
+    MOST_EXIT_SECONDS,
+    Outcome,
+    Training,
+    assert_harmless,
+    environment,
+    lines,
+    losses,
+    run_folders,
+    run_json,
+)
 
 SILENT_SECONDS = 2.5
+ALL = set(range(1, 151))
+SLOW_WRITE = Path(__file__).with_name("slow_write.c")
 SLOW_FS = Path(__file__).with_name("slow_fs.py")
 
 
@@ -134,6 +148,43 @@ def test_a_fuse_file_system_that_falls_silent_midway(folders: Folders, alone: Ou
         return outcome
 
     assert_harmless(attempt, alone, warnings=1)
+
+
+def test_a_signal_ends_the_program_also_where_the_storage_is_silent(tmp_path: Path) -> None:
+    with silent_file_system(tmp_path) as (mount, switch):
+        training = Training(tmp_path, "--gate", "60", journal=mount / "journal")
+        training.pass_gate(lambda: (switch.touch(), training.process.send_signal(signal.SIGTERM)))
+        began = time.monotonic()
+        training.process.communicate(timeout=30)
+        # The SDK's patience, and what the kernel waits for before it lets go of the files.
+        assert training.process.returncode == -signal.SIGTERM
+        assert time.monotonic() - began < MOST_EXIT_SECONDS + 2 * SILENT_SECONDS
+
+
+def slow_writes(folder: Path, milliseconds: int) -> dict[str, str]:
+    """What makes each write into the folder's journal take long, once the file `slow` is there."""
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler")
+    library = folder / "slow_write.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", library, SLOW_WRITE], check=True)
+    return {"LD_PRELOAD": str(library), "SLOW_PREFIX": str(folder / "journal"), "SLOW_SWITCH": str(folder / "slow"),
+            "SLOW_MILLISECONDS": str(milliseconds)}  # fmt: skip
+
+
+def test_a_local_disk_that_becomes_slow_midway(folders: Folders, alone: Outcome) -> None:
+    """Behind a large checkpoint, say. One call meets it; from then on a thread does."""
+
+    def attempt(number: int) -> Outcome:
+        folder = folders[number]
+        training = Training(folder, "--gate", "60", env=environment(folder / "journal", **slow_writes(folder, 30)))
+        training.pass_gate((folder / "slow").touch)
+        outcome = training.outcome()
+        (run,) = run_folders(folder / "journal")
+        assert set(losses(run)) == ALL and run_json(run)["status"] == "finished"
+        assert max(outcome.slowest.values()) > 0.03
+        return outcome
+
+    assert_harmless(attempt, alone, warnings=0)  # but the one that says so, which is not counted
 
 
 def test_a_fuse_file_system_that_answers_gets_everything(folders: Folders, alone: Outcome) -> None:

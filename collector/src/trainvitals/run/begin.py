@@ -1,6 +1,7 @@
 """Starting a run: where it lies, which rank this is, and who listens to its end."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[st
     try:
         found = ranks.find()
         place = ranks.Place(_or(rank, found.rank), _or(local_rank, found.local_rank), _or(world_size, found.world_size))
-        if os.environ.get("TRAINVITALS", "").lower() in _OFF or (rank_zero_only and place.rank != 0):
+        if _is_switched_off() or (rank_zero_only and place.rank != 0):
             return _off()
         told = {"config": harmless(facts.config_of)(config) or {}, "framework": framework,
                 "planned_steps": planned_steps, "tags": facts.tags_of(tags)}  # fmt: skip
@@ -78,6 +79,13 @@ def _start(name: str, folder: Any, place: ranks.Place, claim: dict[str, Any], to
     run.record_to(files)
     endings.watch_over(run)
     return run
+
+
+def _is_switched_off() -> bool:
+    """By the environment; and in a spawned worker that imports the trainer's script to find its own function there."""
+    processes: Any = sys.modules.get("multiprocessing.process")
+    is_imported = processes is not None and getattr(processes.current_process(), "_inheriting", False)
+    return is_imported or os.environ.get("TRAINVITALS", "").lower() in _OFF
 
 
 def _or(given: int | None, found: int) -> int:
