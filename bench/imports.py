@@ -43,7 +43,8 @@ def measure(stage: Stage) -> Section:
         rows,
         [
             f"Heavy are {', '.join(HEAVY)}. Imported of them: {', '.join(found) or 'none'}. "
-            "`What a run needs` is the whole SDK but for `watch` and `profile_inference`, which are imported when called."
+            "`What a run needs` is the whole SDK but for `watch` and `profile_inference`, which are imported when "
+            "they are called."
         ],
     )
 

@@ -35,8 +35,8 @@ def measure(stage: Stage) -> Section:
 
 NOTE = (
     f"A step is {STEP_SECONDS * 1e3:g} ms of hashing, so that caches hold other things when the next call comes; the "
-    "time of every call of the step is added up, and the medians of steps are shown as seconds and as a share of the step. "
-    "The clockwork is measured without the line that it writes where no `log` follows."
+    "time of every call of the step is added up, and the medians of steps are shown as seconds and as a share of the "
+    "step. The clockwork is measured without the line that it writes where no `log` follows."
 )
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainvitals import __version__, config
-from trainvitals.config import EXAMPLES
 from trainvitals.ending import end_on_signals, end_with
 from trainvitals.errors import SettingError, TrainVitalsError
+from trainvitals.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from trainvitals.agent.service import Agent
@@ -41,6 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parent := parsed.get("with_parent"):
         threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     try:
+        return _attempt(command, parsed)
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Python 3.11 wraps what comes while it makes a class, as when a signal comes amid imports.
+        if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+            raise
+        return 0 if command in _UNTIL_ENDED else 130
+
+
+def _attempt(command: Callable[[Settings, dict[str, Any]], int], parsed: dict[str, Any]) -> int:
+    try:
         return _finish(command(config.load(parsed), parsed))
     except TrainVitalsError as error:
         return _complain(str(error))
@@ -48,8 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error.name or "").startswith("trainvitals"):
             raise
         return _complain(f"{error.name} is missing: `pip install 'trainvitals[web]'`")
-    except KeyboardInterrupt:
-        return 0 if command in _UNTIL_ENDED else 130
     except BrokenPipeError:
         return _finish(0)
 
@@ -144,18 +152,24 @@ def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = 
     agent = _agent(settings, sources, root=root)
     # What a demo shows belongs nowhere else.
     sinks = _sinks(() if announce else settings["sinks"], agent)
+    words: dict[str, Any] = {"demo": announce is not None}
+    greeter = threading.Thread(target=greet, args=(agent, tell, words), daemon=True)
     agent.start()
     try:
         listening = listening or _bind(settings)
         sinks.start()
-        words = _address_words(listening, guard) | {"demo": announce is not None}
-        threading.Thread(target=greet, args=(agent, tell, words), daemon=True).start()
+        words |= _address_words(listening, guard)
+        greeter.start()
         if announce:
             threading.Thread(target=announce, args=(tell,), daemon=True).start()
         serve_app(make_app(agent, guard, settings["allowed_hosts"]), listening, guard)
+    except KeyboardInterrupt:
+        pass  # told to end before the server listened to that
     finally:
         agent.stop()
         sinks.stop()
+    if greeter.ident:
+        greeter.join(1.0)
     tell("Ended.")
     return 0
 

@@ -186,43 +186,6 @@ _KNOWN = {setting.variable for setting in SETTINGS.values()} | {
     PREFIX + name for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY")
 }
 
-EXAMPLES = {
-    "": """
-  trainvitals serve                          watch this machine on http://127.0.0.1:8080
-  trainvitals serve --simulate 8 --scenario throttled
-  trainvitals demo                           eight simulated GPUs and a run that meets trouble
-  trainvitals monitor --gpus 0,1 --interval 0.5 --log-dir /tmp/gpu
-  trainvitals once --json | jq '.gpus[].temperature_celsius'
-  trainvitals sync gemma-qlora --to tensorboard=/tmp/tb
-  trainvitals doctor                         what was found here, what not, and what mends it""",
-    "serve": """
-  trainvitals serve                          this machine, on http://127.0.0.1:8080
-  trainvitals serve --port 9000 --interval 0.5 --dir /data/trainvitals
-  trainvitals serve --simulate 8 --scenario throttled
-  trainvitals serve --sink tensorboard=/data/tb --sink mlflow=http://127.0.0.1:5000
-  trainvitals serve --host 0.0.0.0 --web-config web.yml --allowed-hosts gpu1.example
-                                             other machines too, with a password""",
-    "demo": """
-  trainvitals demo                           on http://127.0.0.1:8080, gone without a trace at Ctrl-C
-  trainvitals demo --port 9000""",
-    "monitor": """
-  trainvitals monitor                        all GPUs, a line a second
-  trainvitals monitor --gpu 0 --interval 0.1
-  trainvitals monitor --gpus 0,1 --summary-interval 300 --no-console --log-dir /tmp/gpu
-  trainvitals monitor --prometheus-port 9090 --log-format json
-  trainvitals monitor --wandb-project gpus --wandb-run-name night --no-console""",
-    "sync": """
-  trainvitals sync gemma-qlora --to tensorboard=/tmp/tb
-  trainvitals sync gemma-qlora --to wandb=my-project --to mlflow=sqlite:////tmp/mlflow.db
-  trainvitals sync /data/runs/gemma-qlora --to tensorboard=/tmp/tb""",
-    "once": """
-  trainvitals once                           utilisation and memory of each GPU
-  trainvitals once --json | jq '.gpus[] | {gpu, temperature_celsius, power_draw_watts}'""",
-    "doctor": """
-  trainvitals doctor                         exit status 0: all well, 1: something is to be mended
-  trainvitals doctor --dir /data/trainvitals --port 9000""",
-}
-
 
 def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
     """Flags are taken as text and checked with the rest, so that every error reads the same."""

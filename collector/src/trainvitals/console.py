@@ -188,8 +188,10 @@ def welcome(*, node: str, address: str, journal: str, snapshot: Snapshot, source
 def greet(agent: "Agent", tell: Callable[[str], None], words: dict[str, Any]) -> None:
     """Once all that was found has told its name, or after three seconds."""
     deadline = time.monotonic() + GREET_SECONDS
-    while not _is_introduced(agent) and time.monotonic() < deadline:
+    while not (agent.is_over or _is_introduced(agent)) and time.monotonic() < deadline:
         time.sleep(0.05)
+    if agent.is_over:
+        return
     # What is there now stays: it need not be looked through again while a scraper waits.
     gc.freeze()
     tell(welcome(node=agent.host, journal=_journal_words(agent), snapshot=agent.snapshot, sources=agent.sources,

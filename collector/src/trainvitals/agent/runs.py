@@ -20,8 +20,7 @@ from trainvitals.journal.watch import Watch, open_watch
 from trainvitals.model import Reading
 from trainvitals.sources.host import process_trees
 
-SCAN_SECONDS = 5.0
-SCAN_UNWATCHED_SECONDS = 1.0
+SCAN_SECONDS, SCAN_UNWATCHED_SECONDS = 5.0, 1.0
 LOOK_SECONDS = 0.5
 KEEP_ENDED_SECONDS = 600.0
 PROCESS_TREE_SECONDS = 10.0

@@ -72,6 +72,10 @@ class Agent:
         if self._keeps_house:
             threading.Thread(target=self._keep_house, name="trainvitals-house", daemon=True).start()
 
+    @property
+    def is_over(self) -> bool:
+        return self._stop.is_set()
+
     def stop(self) -> None:
         self._stop.set()
         self._sampler.stop()
