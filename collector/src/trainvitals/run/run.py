@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,8 +23,6 @@ from trainvitals.run.timing import Data, Phase, Timer
 # A GPU that was not in use when the run began is looked for again, and so is who listens to signals by then.
 _LOOK_AFTER_STEPS = frozenset({1, 2, 10, 100})
 PREEMPTION_SECONDS = 1800.0
-
-log = logging.getLogger("trainvitals")
 
 
 class Run:

@@ -31,7 +31,8 @@ def optimizers(given: Any) -> list[Any]:
 def every(given: Any) -> int:
     if isinstance(given, int) and given >= 1:
         return given
-    log.warning("every: %r cannot be used: it is a number of steps, 1 or more; %d is taken", given, EVERY)
+    shown = repr(given) if isinstance(given, (int, float, str)) else type(given).__name__
+    log.warning("every: %s cannot be used: it is a number of steps, 1 or more; %d is taken", shown, EVERY)
     return EVERY
 
 
