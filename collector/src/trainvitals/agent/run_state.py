@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from trainvitals.catalog import PHASES, RUN_STATUSES, STEP_BUCKETS
-from trainvitals.journal.record import Record, seconds
+from trainvitals.journal.record import Record, as_number, seconds
 from trainvitals.model import Histogram, Labels, Reading, Value
 
 MAX_CUSTOM_NAMES = 50
@@ -29,18 +29,6 @@ def as_label(value: object) -> str:
     except ValueError:  # an integer of more digits than Python writes out
         return ""
     return text[:MAX_LABEL].encode("utf-8", "replace").decode()
-
-
-def as_number(value: object) -> float | None:
-    """None for what is no number; an integer past the largest float is infinite."""
-    if type(value) is float:
-        return value
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def as_duration(value: object) -> float | None:

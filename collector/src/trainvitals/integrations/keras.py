@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter as clock
 from typing import Any
 
-from trainvitals.integrations.training import Training, callers, replace, samples_in
-from trainvitals.run import Run, harmless
+from trainvitals.integrations.training import OfTraining, Training, callers, replace, samples_in
+from trainvitals.run import harmless
 
 try:
     import keras
@@ -27,7 +27,7 @@ except ImportError as error:
     raise ImportError(f"trainvitals.integrations.keras needs Keras 3: pip install keras ({error})") from error
 
 
-class TrainVitalsCallback(keras.callbacks.Callback):
+class TrainVitalsCallback(OfTraining, keras.callbacks.Callback):
     """`log_interval`: a line of values each so many steps. Other options are those of `trainvitals.start`."""
 
     def __init__(self, name: str | None = None, log_interval: int = 1, **start_options: Any) -> None:
@@ -40,13 +40,6 @@ class TrainVitalsCallback(keras.callbacks.Callback):
         self._is_training = self._fetches = False
         self._epoch = self._batch = self._before_epoch = self._steps = self._samples = 0
         self._waited = self._seconds = 0.0
-
-    @property
-    def run(self) -> Run:
-        return self._training.run
-
-    def failed(self, error: BaseException) -> None:
-        self._training.failed(error)
 
     @harmless
     def on_train_begin(self, logs: Any = None) -> None:

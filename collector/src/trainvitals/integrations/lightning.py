@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from time import perf_counter as clock
 from typing import Any
 
-from trainvitals.integrations.training import Training, replace, samples_in
-from trainvitals.run import Run, harmless
+from trainvitals.integrations.training import OfTraining, Training, replace, samples_in
+from trainvitals.run import harmless
 
 try:
     from lightning.pytorch import Callback
@@ -28,7 +28,7 @@ _FETCH = "train_dataloader_next"
 _SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "precision", "world_size")
 
 
-class TrainVitalsCallback(Callback):
+class TrainVitalsCallback(OfTraining, Callback):
     """`log_interval`: a line of values each so many steps; a loss is then the mean of theirs. Other options are
     those of `trainvitals.start`."""
 
@@ -47,13 +47,6 @@ class TrainVitalsCallback(Callback):
         self._loss: Any = None
         self._batches = self._steps = self._samples = 0
         self._seconds = 0.0
-
-    @property
-    def run(self) -> Run:
-        return self._training.run
-
-    def failed(self, error: BaseException) -> None:
-        self._training.failed(error)
 
     @harmless
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:

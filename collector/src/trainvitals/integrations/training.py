@@ -100,3 +100,16 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], N
             setattr(owner, name, own)
 
     return undo
+
+
+class OfTraining:
+    """What a framework's callback has by its training."""
+
+    _training: Training
+
+    @property
+    def run(self) -> Run:
+        return self._training.run
+
+    def failed(self, error: BaseException) -> None:
+        self._training.failed(error)

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter as clock
 from typing import Any
 
-from trainvitals.integrations.training import Training, callers, replace, samples_in
+from trainvitals.integrations.training import OfTraining, Training, callers, replace, samples_in
 from trainvitals.run import Run, harmless
 
 try:
@@ -89,7 +89,7 @@ class Batches:
         return values
 
 
-class TrainVitalsCallback(TrainerCallback):
+class TrainVitalsCallback(OfTraining, TrainerCallback):
     """`log_interval`: a line of values each so many steps; a loss is then the mean of theirs. Other options are
     those of `trainvitals.start`."""
 
@@ -103,13 +103,6 @@ class TrainVitalsCallback(TrainerCallback):
         self._phase = ""
         self._tokens_seen = 0
         self._learning_rate: Any = None
-
-    @property
-    def run(self) -> Run:
-        return self._training.run
-
-    def failed(self, error: BaseException) -> None:
-        self._training.failed(error)
 
     @harmless
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:

@@ -6,6 +6,7 @@ opens with a blank, so that a reader knows to take the parser that keeps them.
 """
 
 import json
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -56,6 +57,18 @@ def seconds(stamp: object) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def as_number(value: object) -> float | None:
+    """None for what is no number; an integer past the largest float is infinite."""
+    if type(value) is float:
+        return value
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def encode(record: Mapping[str, Any]) -> bytes:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from trainvitals.journal import retention
-from trainvitals.journal.record import Record, seconds
+from trainvitals.journal.record import Record, as_number, seconds
 from trainvitals.journal.tail import Tail
-from trainvitals.sinks.rows import Row, as_number
+from trainvitals.sinks.rows import Row
 
 FINE_SECONDS = 600
 COARSE_SECONDS = 10

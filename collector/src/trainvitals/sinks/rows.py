@@ -4,11 +4,10 @@
   ->  Row("training", 3, 1753878896.7, {"rank1/loss": 0.5, "rank1/data_wait_seconds": 0.1})
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from trainvitals.journal.record import Record, seconds
+from trainvitals.journal.record import Record, as_number, seconds
 
 _NO_VALUES = frozenset({"timestamp", "step"})
 _MAX_STEP = 2**63 - 1
@@ -50,18 +49,6 @@ def histogram_rows(rank: int, records: Iterable[Record], began: float) -> list[R
                 when = seconds(record.get("timestamp")) or began
                 rows.append(Row("histograms", as_step(record.get("step")), when, whole))
     return rows
-
-
-def as_number(value: object) -> float | None:
-    """None for what is no number; an integer past the largest float is infinite."""
-    if type(value) is float:
-        return value
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def as_step(value: object) -> int:

@@ -23,8 +23,9 @@ from tensorboard.plugins.hparams import api_pb2, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from trainvitals.journal import layout
+from trainvitals.journal.record import as_number
 from trainvitals.sinks.config_values import flat
-from trainvitals.sinks.rows import Row, as_number
+from trainvitals.sinks.rows import Row
 from trainvitals.sinks.run_info import RunInfo
 
 _HPARAM_STATUS = {"running": api_pb2.STATUS_RUNNING, "finished": api_pb2.STATUS_SUCCESS}
