@@ -45,7 +45,12 @@ ENDS = {
     "def bad(): sys.exit(3)\nloop(bad)": (3, "crashed", "SystemExit: 3"),
     "def bad(): sys.exit('no data')\nloop(bad)": (1, "crashed", "SystemExit: no data"),
     "loop(lambda: sys.exit(0))": (0, "finished", None),
-    "loop(); sys.exit(3)": (3, "finished", None),
+    "loop(); sys.exit(3)": (3, "crashed", "SystemExit: 3"),
+    "loop(); sys.exit()": (0, "finished", None),
+    "thread = threading.Thread(target=sys.exit, args=(3,)); thread.start(); thread.join(); loop()":
+        (0, "finished", None),
+    "sys.excepthook = lambda *_: print('mine')\nloop()\nraise RuntimeError('after the loop')":
+        (1, "crashed", "RuntimeError: after the loop"),
     "with run:\n    loop(); sys.exit(3)": (3, "crashed", "SystemExit: 3"),
     "def bad(): raise KeyboardInterrupt\nloop(bad)": (-2, "preempted", "KeyboardInterrupt"),
     "loop(); os.kill(os.getpid(), signal.SIGINT)": (-2, "preempted", "KeyboardInterrupt"),

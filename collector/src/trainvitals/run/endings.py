@@ -4,6 +4,7 @@ end. Whoever listened before still does: their hooks and handlers are called aft
 
 import atexit
 import builtins
+import logging
 import os
 import signal
 import sys
@@ -11,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from weakref import WeakSet
 
 from trainvitals.run.files import END_SECONDS
 from trainvitals.run.harmless import harmless, told
+from trainvitals.run.lookout import Lookout
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -42,17 +44,22 @@ def verdict(error: BaseException) -> tuple[str, str]:
     return ("preempted" if isinstance(error, KeyboardInterrupt) else "crashed"), told(error)
 
 
+log = logging.getLogger("trainvitals")
+_lookout = Lookout()
 _living: list[Ending] = []
 _waited_for: "WeakSet[Ending]" = WeakSet()
 _excepthook: Callable[..., Any] | None = None
+_exit: Callable[..., NoReturn] = sys.exit
+_exits: list[SystemExit] = []
 
 
 def watch_over(run: Ending) -> None:
-    global _excepthook
+    global _excepthook, _exit
     _living.append(run)
     _waited_for.add(run)
     if _excepthook is None:
         _excepthook, sys.excepthook = sys.excepthook, _on_exception
+        _exit, sys.exit = sys.exit, _on_exit
     # Some trainers' frameworks listen to SIGUSR1 only where nobody does yet, and set that up when they begin.
     listen((signal.SIGTERM,))
 
@@ -82,6 +89,7 @@ def listen(signals: tuple[signal.Signals, ...] = SIGNALS) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in signals:
             _chain(number)
+        _post_lookout(signal.SIGTERM)
 
 
 def _chain(number: signal.Signals) -> None:
@@ -91,6 +99,23 @@ def _chain(number: signal.Signals) -> None:
         return
     if handler != signal.SIG_DFL or not _is_caught(number):
         signal.signal(number, _Listener(number, handler))
+
+
+def _post_lookout(number: signal.Signals) -> None:
+    """Where a signal would have ended the process at once, it still does when the main thread cannot see to it."""
+
+    def last_words() -> bool:
+        listener = signal.getsignal(number)
+        is_last = isinstance(listener, _Listener) and listener.before == signal.SIG_DFL
+        if is_last:
+            _tell(number, True)
+            _wait()
+        return is_last and not _lookout.is_handled.is_set()
+
+    try:
+        _lookout.post(number, last_words)
+    except (OSError, RuntimeError, ValueError) as error:
+        log.debug("signals are handled by the main thread alone: %s", error)
 
 
 def _is_caught(number: signal.Signals) -> bool:
@@ -111,6 +136,7 @@ class _Listener:
         self._number, self.before = number, before
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        _lookout.is_handled.set()
         is_last = self.before == signal.SIG_DFL and signal.getsignal(number) is self
         _tell(self._number, is_last)
         if callable(self.before):
@@ -142,7 +168,19 @@ def _on_exception(kind: type[BaseException], error: BaseException, trace: Traceb
     (_excepthook or sys.__excepthook__)(kind, error, trace)
 
 
+def _on_exit(status: Any = None, /) -> NoReturn:
+    """At the interpreter's end nobody knows any more with which status it was asked for."""
+    if threading.current_thread() is threading.main_thread():
+        _exits[:] = [SystemExit(status)]
+    _exit(status)
+
+
 def _at_exit() -> None:
+    # Who took the hook's place since has let the interpreter note what it was about.
+    uncaught = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None) or next(iter(_exits), None)
+    if isinstance(uncaught, BaseException) and not _is_at_a_prompt():
+        for run in list(_living):
+            harmless(run.crash)(uncaught)
     for run in list(_living):
         harmless(run.end_at_exit)()
     _wait()
@@ -156,6 +194,7 @@ def _wait() -> None:
 
 def _in_child() -> None:
     """A forked worker is not the run: it writes nothing, and signals do to it what they would have done."""
+    _lookout.leave()
     for run in _living:
         run.forget()
     _living.clear()

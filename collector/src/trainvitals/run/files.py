@@ -16,6 +16,7 @@ from trainvitals.journal import slow
 from trainvitals.journal.append import WarnOnce
 from trainvitals.journal.record import encode, timestamp
 from trainvitals.journal.run_files import RunFiles
+from trainvitals.run.flag import Bell, Flag
 from trainvitals.run.harmless import told
 
 RETRY_SECONDS = 2.0
@@ -48,7 +49,7 @@ class Files:
         self._early_bytes = 0
         self._facts: dict[str, Any] = {}
         self._last_words: tuple[str, dict[str, Any]] | None = None
-        self._answered, self._wake, self._done = (threading.Event() for _ in range(3))
+        self._answered, self._done, self._wake = Flag(), Flag(), Bell()
         self._is_slow = True
         self._patient_until = time.monotonic() + PATIENCE_SECONDS
         self.files: RunFiles | None = None
@@ -102,7 +103,7 @@ class Files:
         if self.files is not None and not self._is_slow and not self.files.is_queued:
             self._say()
             return
-        self._wake.set()
+        self._wake.ring()
         if self.files is not None and not self._is_slow:  # found to be slow since it was opened
             self._is_slow = True
             self._in_thread(self._serve, self._say)
@@ -143,7 +144,6 @@ class Files:
     def _serve(self) -> None:
         while self._is_slow and not self._done.is_set():
             self._wake.wait()
-            self._wake.clear()
             self._say()
 
     def _open(self) -> None:
@@ -154,7 +154,6 @@ class Files:
                 return
             self._answered.set()
             self._wake.wait(RETRY_SECONDS)
-            self._wake.clear()
 
     def _try_open(self, may_wait: bool = True) -> bool:
         try:
@@ -176,12 +175,15 @@ class Files:
         return False
 
     def _hand_over(self, files: RunFiles) -> None:
-        with self._lock:
-            for kind, line in self._early:
+        """What waits goes first. It is written without the lock, for a write may warn, and who listens may log."""
+        while self.files is None:
+            with self._lock:
+                early, self._early = self._early, deque()
+                if not early:
+                    self.files = files
+                    self._place.opened(files)
+            for kind, line in early:
                 (files.metrics if kind == "metrics" else files.events).append_line(line)
-            self._early.clear()
-            self.files = files
-            self._place.opened(files)
         self._say()
 
     def _say(self) -> None:
