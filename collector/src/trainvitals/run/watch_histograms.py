@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainvitals.run.watch_layers import local
+from trainvitals.run.watch_layers import is_there, local
 from trainvitals.run.watch_norms import some, stride
 from trainvitals.run.watch_parcel import Numbers, Parcel
 
@@ -26,7 +26,7 @@ def put_histograms(parcel: Parcel, parameters: Mapping[str, Sequence[Any]]) -> N
 
 def _put(parcel: Parcel, name: str, tensors: Sequence[Any]) -> None:
     parcel.drop(PREFIX + name)
-    flat = [_looked_at(local(tensor)) for tensor in tensors]
+    flat = [_looked_at(tensor) for tensor in map(local, tensors) if is_there(tensor)]
     if sum(map(len, flat)) and len({tensor.device for tensor in flat}) == 1:
         parcel.put(PREFIX + name, range(BUCKETS + 4), _counted(torch.cat(flat)))
 

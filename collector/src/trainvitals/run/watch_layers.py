@@ -1,10 +1,11 @@
 """A model's layers: the modules that have trainable parameters of their own, under the names torch gives them.
 
-layers(model)                     ->  [Layer("blocks.0.norm", [weight, bias]), …]
+layers(model)                     ->  [Layer("blocks.0.norm", [weight, bias], [Slot(norm, "weight"), …]), …]
 chosen(layers, ["blocks.0.*"])    ->  {"blocks.0.norm": [weight, bias], "blocks.0.linear": […]}
 """
 
 import sys
+import weakref
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -14,9 +15,22 @@ torch: Any = sys.modules["torch"]
 _WILD = frozenset("*?[")
 
 
+class Slot(NamedTuple):
+    """Where a parameter is found. What is found changes: FSDP puts another there for the time of a forward."""
+
+    module: "weakref.ref[Any]"
+    name: str
+
+    def parameter(self) -> Any:
+        """None where there is none any more."""
+        held = getattr(self.module(), self.name, None)
+        return held if isinstance(held, torch.Tensor) else None
+
+
 class Layer(NamedTuple):
     name: str
     parameters: list[Any]
+    slots: list[Slot]
 
 
 def alone(model: Any) -> Any:
@@ -43,9 +57,10 @@ def layers(model: Any) -> list[Layer]:
     """Anew each time, for layers are replaced and unfrozen; one that is used twice comes once, a tied weight twice."""
     found = []
     for name, module in bare(model).named_modules():
-        own = [parameter for parameter in module._parameters.values() if _is_trainable(parameter)]
+        own = {key: parameter for key, parameter in module._parameters.items() if _is_trainable(parameter)}
         if own:
-            found.append(Layer(name or type(module).__name__, own))
+            slots = [Slot(weakref.ref(module), key) for key in own]
+            found.append(Layer(name or type(module).__name__, list(own.values()), slots))
     return found
 
 
@@ -74,3 +89,15 @@ def local(tensor: Any) -> Any:
     if hasattr(tensor, "to_local"):
         tensor = tensor.to_local()
     return tensor.coalesce().values() if tensor.is_sparse else tensor
+
+
+def is_there(tensor: Any) -> bool:
+    """False where its memory was given back, as FSDP does between two uses: to read it would end the process."""
+    if type(tensor) is not torch.Tensor or not tensor.numel():
+        return True
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    try:
+        held = tensor.untyped_storage().nbytes()
+    except RuntimeError:  # of a kind that has no storage
+        return True
+    return bool(held >= (tensor.storage_offset() + last + 1) * tensor.element_size())

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from trainvitals.run.watch_layers import local
+from trainvitals.run.watch_layers import is_there, local
 from trainvitals.run.watch_parcel import Parcel
 
 torch: Any = sys.modules["torch"]
@@ -22,6 +22,8 @@ LINE = 16
 def put_norms(parcel: Parcel, kind: str, places: Sequence[int], tensors: Sequence[Any]) -> None:
     groups: dict[Any, list[tuple[int, Any]]] = {}
     for place, tensor in zip(places, tensors, strict=True):
+        if not is_there(tensor):
+            continue
         groups.setdefault((tensor.device, tensor.dtype), []).append((place, tensor))
     for (_, dtype), group in groups.items():
         # In 16 bits a norm would be rounded, or overflow where its tensor does not.

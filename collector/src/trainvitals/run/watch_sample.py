@@ -4,11 +4,11 @@ Measured means asked for: the numbers come with the parcel, and `report` makes n
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trainvitals.run.watch_histograms import put_histograms
-from trainvitals.run.watch_layers import Layer, chosen, layers, local, unique
+from trainvitals.run.watch_layers import Slot, chosen, is_there, layers, local
 from trainvitals.run.watch_norms import Before, put_norms
 from trainvitals.run.watch_parcel import Parcel
 
@@ -30,29 +30,30 @@ class Sample:
         self.parcel = Parcel()
         self.factors: dict[int, float] = {}
         self.has_gradients = False
-        self._parameters = unique(found)
-        self._place = {id(parameter): place for place, parameter in enumerate(self._parameters)}
-        self._watched = chosen(found, patterns)
+        slots = {id(held): slot for layer in found for held, slot in zip(layer.parameters, layer.slots, strict=True)}
+        self._slots: list[Slot] = list(slots.values())
+        places = {key: place for place, key in enumerate(slots)}
         self._with_histograms = with_histograms
         self._before: dict[int, Before] = {}
-        self.layers = [self._held(layer) for layer in found]
-        self.watched = [self._held(Layer(name, held)) for name, held in self._watched.items()]
+        self.layers = [_held(layer.name, layer.parameters, places) for layer in found]
+        self.watched = [_held(name, held, places) for name, held in chosen(found, patterns).items()]
 
-    def _held(self, layer: Layer) -> Held:
-        places = [self._place[id(parameter)] for parameter in layer.parameters]
-        return Held(layer.name, places, [parameter.numel() for parameter in layer.parameters])
+    def _now(self) -> dict[int, Any]:
+        """Parameters by place, looked up each time: one that was there before may have lost its memory."""
+        found = ((place, slot.parameter()) for place, slot in enumerate(self._slots))
+        return {place: parameter for place, parameter in found if parameter is not None}
 
     def take_gradients(self, scale: Any = None) -> None:
         """Again where another backward adds to them: the last one holds."""
-        given = [
-            (place, parameter.grad) for place, parameter in enumerate(self._parameters) if parameter.grad is not None
-        ]
+        now = self._now()
+        given = [(place, parameter.grad) for place, parameter in now.items() if parameter.grad is not None]
         self.has_gradients = bool(given)
         self.parcel.drop("gradient")
         with torch.no_grad():
             put_norms(self.parcel, "gradient", [place for place, _ in given], [local(grad) for _, grad in given])
             if self._with_histograms:
-                put_histograms(self.parcel, self._watched)
+                shown = {name: [now[place] for place in places if place in now] for name, places, _ in self.watched}
+                put_histograms(self.parcel, shown)
         self.tell_scale(scale)
 
     def tell_scale(self, scale: Any) -> None:
@@ -63,15 +64,16 @@ class Sample:
 
     def take_parameters(self) -> None:
         if "parameter" not in self.parcel:
+            now = self._now()
             with torch.no_grad():
-                values = [local(parameter) for parameter in self._parameters]
-                put_norms(self.parcel, "parameter", range(len(values)), values)
+                put_norms(self.parcel, "parameter", list(now), [local(parameter) for parameter in now.values()])
 
     def before_step(self, optimizer: Any) -> None:
         self.take_parameters()
-        moved = [self._place[key] for key in _ids(optimizer) if key in self._place]
+        ids = _ids(optimizer)
+        moved = {place: held for place, held in self._now().items() if id(held) in ids and is_there(local(held))}
         with torch.no_grad():
-            self._before[id(optimizer)] = Before(moved, [self._parameters[place] for place in moved])
+            self._before[id(optimizer)] = Before(list(moved), list(moved.values()))
 
     def after_step(self, optimizer: Any) -> None:
         before = self._before.pop(id(optimizer), None)
@@ -81,11 +83,16 @@ class Sample:
                 before.put_update(self.parcel)
 
     def send(self) -> None:
-        self._parameters, self._watched = [], {}
+        self._slots = []
         self._before.clear()
         with torch.no_grad():
             self.parcel.send()
 
 
-def _ids(optimizer: Any) -> dict[int, None]:
-    return dict.fromkeys(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+def _held(name: str, parameters: Sequence[Any], places: Mapping[int, int]) -> Held:
+    """`places` by the parameter's id."""
+    return Held(name, [places[id(each)] for each in parameters], [each.numel() for each in parameters])
+
+
+def _ids(optimizer: Any) -> frozenset[int]:
+    return frozenset(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
