@@ -129,6 +129,37 @@ def test_whatever_a_model_returns(make: Any) -> None:
     assert run.phases() == BOTH
 
 
+class Keeper(nn.Module):
+    """Returns what it computed once and keeps, beside what it computes each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+        self.kept = torch.ones(4, requires_grad=True) * 2
+
+    def forward(self, inputs: torch.Tensor) -> Any:
+        return self.layer(inputs) + self.kept, self.kept
+
+
+def test_a_part_of_the_graph_that_is_kept_for_ever_gets_one_hook() -> None:
+    model = Keeper()
+    run = watched(model)
+    for _ in range(50):
+        output, kept = model(batch())
+        (output.sum() + kept.sum()).backward(retain_graph=True)
+    assert run.phases() == BOTH * 50
+    handle = model.kept.grad_fn.register_prehook(lambda *_: None)
+    assert len(handle.hooks_dict_ref()) == 2
+
+
+def test_two_calls_that_meet_in_the_graph_both_count() -> None:
+    model = nn.Tanh()
+    run = watched(model)
+    inputs = batch().requires_grad_()
+    model(model(inputs)).sum().backward()
+    assert run.phases() == ["forward", "forward", "backward"]
+
+
 def test_a_backward_that_fails_leaves_the_next_one_whole() -> None:
     model = small()
     run = watched(model)

@@ -21,6 +21,8 @@ torch: Any = sys.modules["torch"]
 MAX_WAITING = 200
 MAX_DEPTH = 3
 MAX_OUTPUTS = 16
+# Calls that wait for a gradient at the same node of the graph.
+MAX_FORWARDS = 16
 
 
 class Span(Protocol):
@@ -68,18 +70,30 @@ class Times:
         if span is not None:
             self._close(span)
         if torch.is_grad_enabled():
-            reached = self._hooks.wrap(partial(self._backward_reaches, Forward(span)))
+            forward = Forward(span)
             for node in grad_nodes(output):
-                node.register_prehook(reached)
+                self._wait_at(node, forward)
 
-    def _backward_reaches(self, forward: Forward, *_: Any) -> None:
-        if forward.span is not None:
-            self._keep("forward", forward.span)
-            forward.span = None
+    def _wait_at(self, node: Any, forward: Forward) -> None:
+        """One hook a node, for a node that the model keeps is returned by each of its calls."""
+        forwards = node.metadata.get(self)
+        if forwards is None:
+            forwards = node.metadata[self] = deque(maxlen=MAX_FORWARDS)
+            node.register_prehook(self._hooks.wrap(partial(self._backward_reaches, forwards)))
+        forwards.append(forward)
+
+    def _backward_reaches(self, forwards: deque[Forward], *_: Any) -> None:
+        while forwards:
+            self._count(forwards.popleft())
         task = torch._C._current_graph_task_id()
         if task != self._task:
             self._task, self._backward = task, self._open()
             self._at_the_end(self._backward_nearly_ends)
+
+    def _count(self, forward: Forward) -> None:
+        if forward.span is not None:
+            self._keep("forward", forward.span)
+            forward.span = None
 
     def _backward_nearly_ends(self) -> None:
         """Others wait for their gradients at the end too, and have put themselves in line by now."""
