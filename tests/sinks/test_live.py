@@ -66,6 +66,18 @@ def test_one_target_that_hangs_stops_neither_the_other_nor_the_end(tmp_path: Pat
     trainer.end()
 
 
+def test_runs_that_were_not_asked_for_stay_where_they_are(tmp_path: Path) -> None:
+    needed("tensorboard")
+    ended_run(tmp_path, name="somebody-elses")
+    trainer = Trainer(tmp_path)
+    with serving(tmp_path, "--simulate", "1", "--sink", f"tensorboard={tmp_path}/tb", "--sink-runs", "gemma",
+                 env=environment(tmp_path)):  # fmt: skip
+        trainer.step(5)
+        wait_until(lambda: arrived(tmp_path) == trainer.expected())
+    assert [path.name for path in (tmp_path / "tb").iterdir()] == ["gemma"]
+    trainer.end()
+
+
 def arrived(root: Path) -> Any:
     try:
         return tensorboard_points(root / "tb", "gemma")

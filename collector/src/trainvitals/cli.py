@@ -151,7 +151,7 @@ def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = 
     guard = web_config.load(settings["web_config"])
     agent = _agent(settings, sources, root=root)
     # What a demo shows belongs nowhere else.
-    sinks = _sinks(() if announce else settings["sinks"], agent)
+    sinks = _sinks(() if announce else settings["sinks"], settings["sink_runs"], agent)
     words: dict[str, Any] = {"demo": announce is not None}
     greeter = threading.Thread(target=greet, args=(agent, tell, words), daemon=True)
     agent.start()
@@ -191,12 +191,12 @@ def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None
                  **{name: settings[name] for name in _AGENT_SETTINGS})  # fmt: skip
 
 
-def _sinks(wanted: Sequence[str], agent: "Agent") -> "Sinks":
+def _sinks(wanted: Sequence[str], only: tuple[str, ...], agent: "Agent") -> "Sinks":
     from trainvitals.sinks import targets
     from trainvitals.sinks.job import Job
     from trainvitals.sinks.supervisor import Sinks
 
-    return Sinks([Job(str(target), str(agent.root), "follow", agent.host) for target in targets(wanted)])
+    return Sinks([Job(str(target), str(agent.root), "follow", agent.host, only=only) for target in targets(wanted)])
 
 
 def _bind(settings: Settings) -> Any:
@@ -260,7 +260,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="trainvitals", description="Vital signs for GPU training.")
     parser.add_argument("--version", action="version", version=f"trainvitals {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", "sinks",
+    serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", "sinks", "sink_runs",
                        *_SIMULATION_FLAGS, *_AGENT_FLAGS)  # fmt: skip
     _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",

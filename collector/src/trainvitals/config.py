@@ -174,6 +174,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("summary_interval", number(0, 86400), 60.0, "seconds between summaries (default: 60; 0: none)"),
         Setting("log_dir", folder, None, "folder for the JSONL log (default: the journal)"),
         Setting("sinks", sinks, (), "hand runs on: tensorboard=DIR, wandb=PROJECT, mlflow=URI; may be given again"),
+        Setting("sink_runs", names, (), "hand on these runs alone, by their ids, separated by commas (default: all)"),
         Setting("to", sinks, None, "where to: tensorboard=DIR, wandb=PROJECT, mlflow=URI; may be given again"),
         Setting("wandb_project", plain, "", "hand the GPUs' series on to this W&B project"),
         Setting("wandb_run_name", plain, "", "the name that they get there (default: this host's)"),

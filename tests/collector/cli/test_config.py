@@ -33,6 +33,7 @@ VALUES: dict[str, tuple[tuple[str, Any], tuple[str, Any], tuple[str, Any]]] = {
     "prometheus_port": (("1", 1), ("9090", 9090), ("65535", 65535)),
     "summary_interval": (("0", 0.0), ("60", 60.0), ("86400", 86400.0)),
     "log_dir": (("/a", Path("/a")), ("/b", Path("/b")), ("/c", Path("/c"))),
+    "sink_runs": (("a", ("a",)), ("a,b", ("a", "b")), (" a , b ", ("a", "b"))),
     "sinks": (
         ("wandb=a,mlflow=b", ("wandb=a", "mlflow=b")),
         ("tensorboard=/x,y", ("tensorboard=/x,y",)),

@@ -26,7 +26,8 @@ class HandingOn:
     def __init__(self, run: Any, sinks: Sequence[str] = (), *flags: str) -> None:
         self._run, self._sinks = run, list(sinks)
         self._root = layout.find_root() if run.folder is None else run.folder.parent.parent
-        given = [word for sink in sinks for word in ("--sink", sink)]
+        # The journal may hold other people's runs, which are nobody's to hand on here.
+        given = [word for sink in sinks if run.id for word in ("--sink", sink, "--sink-runs", run.id)]
         self._child = ensure_agent(self._root, *given, *flags)
         if self._child is None and flags:
             log.warning("an agent listens for %s already: its page shows this run too", self._root)

@@ -6,7 +6,7 @@ while agent or target were down arrives too, and a journal of old runs does not.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,10 @@ class _Followed:
 
 
 class Follower:
-    def __init__(self, root: Path, target: Target, open_run: Callable[[Path], Stream]) -> None:
+    def __init__(self, root: Path, target: Target, open_run: Callable[[Path], Stream],
+                 only: Collection[str] = ()) -> None:  # fmt: skip
+        """`only` these runs, by their ids; all where there are none."""
+        self._only = only
         self._folder, self._target, self._open_run = root / "runs", target, open_run
         self._followed: dict[Path, _Followed] = {}
         self._over: dict[Path, int] = {}
@@ -112,7 +115,7 @@ class Follower:
                     yield folder
 
     def _is_wanted(self, folder: Path) -> bool:
-        if not run_info.is_ours(folder):
+        if (self._only and folder.name not in self._only) or not run_info.is_ours(folder):
             return False
         state = peek(state_path(folder, layout.host_name(), self._target))
         if state is not None and state.over:

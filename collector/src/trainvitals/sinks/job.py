@@ -19,8 +19,8 @@ _CALM = {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false", "MLFLOW_DISAB
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`mode` is `follow` (the node's runs, until told to end), `once` (`folder` is a run's) or `node` (`folder` is
-    a node's; GPUs alone, from `began` on, cursor in `scratch`)."""
+    """`mode` is `follow` (the node's runs, or `only` those, until told to end), `once` (`folder` is a run's) or `node`
+    (`folder` is a node's; GPUs alone, from `began` on, cursor in `scratch`)."""
 
     sink: str
     root: str
@@ -30,6 +30,7 @@ class Job:
     run_name: str = ""
     began: float = 0.0
     scratch: str = ""
+    only: tuple[str, ...] = ()
 
     def start(self, **pipes: Any) -> "subprocess.Popen[str]":
         """Ends when its input is closed, as it is when this process dies; in a session of its own, so that

@@ -60,7 +60,7 @@ class Worker:
         return stream
 
     def _follow(self) -> int:
-        follower = Follower(self._root, self._target, self.open_run)
+        follower = Follower(self._root, self._target, self.open_run, self._job.only)
         while not self.ending.is_set():
             follower.advance()
             self.ending.wait(POLL_SECONDS)
