@@ -207,3 +207,23 @@ def test_tracing_exporting_and_functional_calls() -> None:
     torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, inputs)
     train(run, model, optimizer)
     assert run.lines[-1]["gradient_norm"] > 0
+
+
+def test_scripting_a_watched_model_says_what_to_do() -> None:
+    *_, model, _, watching = everything(small())
+    with pytest.raises(AttributeError, match=r"watching\.remove\(\)"):
+        torch.jit.script(model)
+    watching.remove()
+    assert torch.equal(torch.jit.script(model)(batch()), model(batch()))
+
+
+def test_a_layer_inside_a_watched_model_keeps_torchs_fast_path() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    padding = torch.tensor([[False] * 6, [False] * 4 + [True] * 2])
+    inputs = torch.randn(2, 6, 8)
+    with torch.no_grad():
+        before = model(inputs, src_key_padding_mask=padding)
+        everything(model, attention=True)
+        assert torch.equal(model(inputs, src_key_padding_mask=padding), before)
+    assert hooks_of(model) == 2

@@ -31,6 +31,11 @@ class Hook:
         except Exception as error:
             self._hooks.failed(error)
 
+    @property
+    def __name__(self) -> str:
+        """Asked for by torch.jit.script, which goes on to compile the hook: no source of ours can be."""
+        raise AttributeError("torch.jit.script cannot compile a watched model: call watching.remove() before it")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy of the model carries a call that does nothing, and that Python has without us."""
         return getattr, (nullcontext(), "__exit__")
