@@ -144,7 +144,8 @@ COMMANDS = {"gpu": "monitor", "gpus": "monitor", "prometheus_port": "monitor", "
 
 def test_every_setting_that_can_be_wrong_is_tried() -> None:
     assert {name for name, _ in BAD} == SETTINGS.keys() - {
-        "host", "allowed_hosts", "per_core", "to", "wandb_project", "wandb_run_name", "ray_address"}  # fmt: skip
+        "host", "allowed_hosts", "per_core", "sink_runs", "to", "wandb_project", "wandb_run_name",
+        "ray_address"}  # fmt: skip
 
 
 # From a flag a folder is taken from where one stands.
