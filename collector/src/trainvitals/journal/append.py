@@ -4,13 +4,12 @@ What cannot be written is dropped and counted; the first failure is logged once.
 lines go through a bounded queue, so that the caller never waits.
 """
 
-import errno
 import logging
 import os
-import stat
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any
 from weakref import WeakSet
 
 from trainvitals.journal import slow
-from trainvitals.journal.descriptors import moved_up
+from trainvitals.journal.descriptors import FOLDER_FLAGS, close_if, moved_up, open_regular
 from trainvitals.journal.layout import stamped
 from trainvitals.journal.record import encode, timestamp
 
@@ -28,10 +27,8 @@ SLOW_WRITE_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 _DAY = 86400
 _CLOSED = _UNKNOWN = -1
-# A folder that another user may write into may hold a link or a pipe under the file's name.
-_FLAGS = (os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
-          | os.O_NONBLOCK)  # fmt: skip
-_FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A folder that another user may write into may hold a link under the file's name.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
 
 log = logging.getLogger("trainvitals.journal")
 
@@ -73,27 +70,32 @@ class Appender:
         self._warn = warn or WarnOnce()
         self._foreign = self._busy = False
         self._late: list[bytes] = []
+        self._words: deque[tuple[str, str]] = deque()
         self._queue: slow.Queue | None = None
         self.path: Path | None = None
         self.counts = Counts()
         _living.add(self)
         if slow.is_slow(folder):
             self._defer("is on network storage")
+            self._say()
 
     def append(self, record: Mapping[str, Any]) -> bool:
         """True when the record is with the kernel (on slow storage: with the queue)."""
         try:
             line = encode({"timestamp": timestamp(), **record})
         except Exception as error:  # a mapping of the user's own may raise anything
-            return self._drop(1, f"a record cannot be written as JSON ({type(error).__name__})")
+            return self._refuse(f"a record cannot be written as JSON ({type(error).__name__})")
         return self.append_line(line)
 
     def append_line(self, line: bytes) -> bool:
         """The same for a record that is encoded already, its timestamp first."""
         if self._queue is not None:
-            return self._queue.put(line) or self._drop(1, "storage is slower than the records come")
+            return self._queue.put(line) or self._refuse("storage is slower than the records come")
         with self._lock:
-            return self._write(line, 1)
+            if self._write(line, 1):
+                return True
+        self._say()
+        return False
 
     @property
     def is_queued(self) -> bool:
@@ -110,6 +112,7 @@ class Appender:
                 self._shut()
             self._check_at = 0.0
             self._lock.release()
+        self._say()
 
     def _write(self, lines: bytes, count: int) -> bool:
         if self._foreign:
@@ -206,7 +209,7 @@ class Appender:
 
     def _open_file(self) -> int:
         """By way of the folder itself, which is no link to another."""
-        folder = os.open(self._folder, _FOLDER_FLAGS)
+        folder = os.open(self._folder, FOLDER_FLAGS)
         try:
             return self._new_file(folder) if self._rotates else self._known_file(folder)
         finally:
@@ -214,50 +217,57 @@ class Appender:
 
     def _known_file(self, folder: int) -> int:
         self.path = self._folder / self._name
-        return _open_regular(self._name, folder, _FLAGS)
+        return moved_up(open_regular(self._name, _FLAGS, folder))
 
     def _new_file(self, folder: int) -> int:
         """A name of its own even when two writers start within one second."""
         for later in range(3600):
             self.path = self._folder / stamped(self._name, self._suffix, time.time() + later)
             with suppress(FileExistsError):
-                return _open_regular(self.path.name, folder, _FLAGS | os.O_EXCL)
+                return moved_up(open_regular(self.path.name, _FLAGS | os.O_EXCL, folder))
         raise FileExistsError(f"no free name for {self._name} in {self._folder}")
 
     def _shut(self) -> None:
         if self._fd != _CLOSED:
             fd, self._fd = self._fd, _CLOSED
             with suppress(OSError):
-                os.close(fd)
+                close_if(fd, self._identity)
+
+    def _refuse(self, problem: str) -> bool:
+        self._drop(1, problem)
+        self._say()
+        return False
 
     def _drop(self, lost: int, problem: str) -> bool:
         self.counts.dropped += lost
-        self._warn("dropping", f"{self._folder}: {problem}; records are dropped until that ends")
+        self._words.append(("dropping", f"{self._folder}: {problem}; records are dropped until that ends"))
         return False
+
+    def _say(self) -> None:
+        """Never with our lock held: a handler of the log may be in the hands of a thread that waits for it."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # by the write that a signal handler came into
+            return
+        with suppress(IndexError):
+            while True:
+                self._warn(*self._words.popleft())
 
     def _defer(self, reason: str) -> None:
         if self._queue is None:
             self._queue = slow.Queue(self._write_queued)
-            self._warn("slow", f"{self._folder} {reason}: a kill may now lose the last second of records")
+            self._words.append(("slow", f"{self._folder} {reason}: a kill may now lose the last second of records"))
 
     def _write_queued(self, lines: bytes) -> None:
         with self._lock:
             self._write(lines, lines.count(b"\n"))
+        self._say()
 
     def _after_fork(self) -> None:
         """The file has one writer: the child's copy of it writes nothing."""
         self._foreign = True
         self._late = []
+        self._words.clear()
         self._lock = threading.RLock()
         self._queue = None
-
-
-def _open_regular(name: str, folder: int, flags: int) -> int:
-    fd = os.open(name, flags, 0o644, dir_fd=folder)
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return moved_up(fd)
-    os.close(fd)
-    raise OSError(errno.EINVAL, f"{name} is not a regular file")
 
 
 def _today() -> int:
