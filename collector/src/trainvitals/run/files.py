@@ -125,7 +125,7 @@ class Files:
 
     def _open_here(self) -> None:
         if not self._try_open(may_wait=False):
-            self._done.set()
+            self._give_up()
         self._answered.set()
 
     def _run(self) -> None:
@@ -138,8 +138,15 @@ class Files:
             self._serve()
         finally:
             if self.files is None:
-                self._done.set()
+                self._give_up()
             self._answered.set()
+
+    def _give_up(self) -> None:
+        """What waited is lost."""
+        with self._lock:
+            self.dropped += len(self._early)
+            self._early.clear()
+            self._done.set()
 
     def _serve(self) -> None:
         while self._is_slow and not self._done.is_set():
