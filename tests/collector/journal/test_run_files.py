@@ -1,6 +1,7 @@
 """What the ranks of a run write, and who writes what."""
 
 import os
+import resource
 import signal
 from pathlib import Path
 from typing import Any
@@ -141,16 +142,14 @@ def test_readers_of_the_run_never_see_a_half_written_file(tmp_path: Path) -> Non
         end(writer)
 
 
-def test_a_draft_that_cannot_be_written_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draft_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     runs.write_run(tmp_path, {"n": 1})
-
-    def full(path: Path, content: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(content[:3])
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="space"):
-        runs.write_run(tmp_path, {"n": 2})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3, hard))
+    try:
+        with pytest.raises(OSError, match="large"):
+            runs.write_run(tmp_path, {"n": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert runs.read_json(tmp_path / "run.json") == {"n": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]

@@ -21,6 +21,7 @@ from trainvitals.journal import layout
 from trainvitals.journal.claiming import claiming
 from trainvitals.journal.descriptors import moved_up
 from trainvitals.journal.record import decode, encode, timestamp
+from trainvitals.journal.small_files import is_foreign, replace
 
 _FLOCK = struct.Struct("@hhqqi0q")
 _RUNNING = "run {!r} is running already: choose another run_id, or end it"
@@ -95,13 +96,24 @@ def _made(folder: Path) -> Iterator[None]:
     a folder, and one more each time that it is tried again: they go."""
     is_new = not folder.exists()
     try:
-        folder.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir()
+        _refuse_foreign(folder)
         layout.make_shared(folder / "agent", like=folder.parent)
         yield
     except OSError:
         if is_new:
             _clear(folder)
         raise
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """What another user made he may have filled with links, and may fill at any time."""
+    if is_foreign(folder):
+        owner = os.lstat(folder).st_uid
+        raise JournalError(f"the run folder {folder} belongs to another user (uid {owner}; this process writes as uid "
+                           f"{os.geteuid()}) or is no folder: choose another run_id, or start all ranks of the run "
+                           "as the user who owns it")  # fmt: skip
 
 
 def _clear(folder: Path) -> None:
@@ -162,18 +174,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def write_run(folder: Path, run: Mapping[str, Any]) -> None:
     """Rank 0's alone. Readers see the old file or the new one."""
-    _replace(folder / layout.RUN_FILE, encode(run))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+    replace(folder / layout.RUN_FILE, encode(run))
 
 
 def _parse(content: bytes) -> dict[str, Any] | None:
@@ -214,7 +215,7 @@ def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool, envir
         folder = layout.run_folder(root, candidate)
         # A launcher starts its ranks again under the same id: theirs is any folder where nobody has their place.
         is_free = not is_alive(folder / f"process.rank{me['rank']}.json") if launch else not folder.exists()
-        if resume or is_free or _is_ours(folder, me):
+        if (resume or is_free or _is_ours(folder, me)) and not is_foreign(folder):
             return candidate
         number += 1
 
