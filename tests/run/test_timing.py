@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -226,48 +225,3 @@ def test_a_step_that_fails_is_timed_and_the_exception_goes_on(run: tv.Run) -> No
     run.log(loss=1)
     (record,) = written(run)
     assert record["step_duration_seconds"] >= record["forward_seconds"] > 0
-
-
-class Loader:
-    """What a loader may have besides its batches."""
-
-    batch_size = 4
-
-    def __init__(self) -> None:
-        self.epoch = 0
-
-    def __len__(self) -> int:
-        return 3
-
-    def __iter__(self) -> Iterator[int]:
-        yield from range(3)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-
-def test_a_loader_shows_through_what_times_it(run: tv.Run) -> None:
-    import copy
-
-    loader: Any = Loader()
-    data: Any = run.data(loader)
-    data.set_epoch(5)
-    assert (len(data), data.batch_size, loader.epoch, bool(run.data([]))) == (3, 4, 5, True)
-    assert [list(data), list(data)] == [[0, 1, 2], [0, 1, 2]] and len(copy.copy(data)) == 3
-    with pytest.raises(AttributeError):
-        _ = data.no_such
-    with pytest.raises(TypeError):
-        len(run.data(iter([])))  # type: ignore[arg-type]
-    assert list(run.data(number for number in range(2))) == [0, 1]
-
-
-def test_a_loaders_own_exception_is_the_users(run: tv.Run) -> None:
-    def broken() -> Iterator[int]:
-        yield 1
-        raise ValueError("a broken file")
-
-    with pytest.raises(ValueError, match="a broken file"):
-        list(run.data(broken()))
-    taken = iter(run.data(iter(range(5))))
-    assert next(taken) == 0
-    taken.close()  # type: ignore[attr-defined]

@@ -18,8 +18,12 @@ def harmless(method: Call) -> Call:
         try:
             return method(*arguments, **more)
         except Exception as error:
-            failed = getattr(arguments[0], "failed", None) if arguments else None
-            (failed or warn)(error)
+            # At the limit of recursion even to say so fails.
+            try:
+                failed = getattr(arguments[0], "failed", None) if arguments else None
+                (failed or warn)(error)
+            except RecursionError:
+                return None
             return None
 
     return cast(Call, safe)

@@ -1,16 +1,29 @@
-"""A run that records nothing, for TRAINVITALS=off and for ranks that are not to speak."""
+"""A run that records nothing, for TRAINVITALS=off, for ranks that are not to speak, and for what a run becomes in
+another process.
+"""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 Loader = TypeVar("Loader", bound=Iterable[Any])
 
 
+class Untimed:
+    """A step or a phase that nobody times; may be entered again, as the others."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 class OffRun:
     id = name = ""
-    rank = local_rank = number = dropped = 0
+    rank = local_rank = number = dropped = troubles = 0
     world_size = 1
     folder: Path | None = None
     status = "off"
@@ -27,13 +40,11 @@ class OffRun:
     def data(self, loader: Loader) -> Loader:
         return loader
 
-    @contextmanager
-    def step(self, number: int | None = None) -> Iterator[None]:
-        yield
+    def step(self, number: int | None = None) -> Untimed:
+        return Untimed()
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        yield
+    def phase(self, name: object) -> Untimed:
+        return Untimed()
 
     def log(self, values: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         pass
@@ -56,3 +67,6 @@ class OffRun:
         pass
 
     add_seconds = checkpoint = event = write_event = alert_when = describe = finish = failed = _nothing
+    # What a run has for the rest of the package.
+    warn = keep = keep_agent = record_to = opened = refused = wait = forget = _nothing
+    crash = note_signal = end_at_exit = _nothing

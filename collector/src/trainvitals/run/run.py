@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from trainvitals.journal.append import WarnOnce
-from trainvitals.journal.record import encode, encode_plain, timestamp
+from trainvitals.journal.record import encode_plain, timestamp
 from trainvitals.journal.run_files import RunFiles
 from trainvitals.run import alerts, cuda, endings, facts, names
 from trainvitals.run import values as values_of
 from trainvitals.run.arrivals import Arrivals, line_of
+from trainvitals.run.bounds import PLAIN
+from trainvitals.run.data import data
 from trainvitals.run.files import Files
 from trainvitals.run.harmless import harmless
 from trainvitals.run.harmless import told as told_of
-from trainvitals.run.off import OffRun
-from trainvitals.run.timing import Data, Phase, Timer
+from trainvitals.run.here import Here
+from trainvitals.run.lines import Lines
+from trainvitals.run.off import Loader, OffRun
+from trainvitals.run.timing import Phase, Step, Timer
 
 # A GPU that was not in use when the run began is looked for again, and so is who listens to signals by then.
 _LOOK_AFTER_STEPS = frozenset({1, 2, 10, 100})
 PREEMPTION_SECONDS = 1800.0
 
 
-class Run:
+class Run(Here):
+    _elsewhere = OffRun
+
     def __init__(self, name: str, rank: int, local_rank: int, world_size: int) -> None:
         self.name, self.rank, self.local_rank, self.world_size = name, rank, local_rank, world_size
         self.id, self.status = "", "running"
@@ -34,6 +40,7 @@ class Run:
         self.warn = WarnOnce()
         self._timer = Timer(self._write_times, self._announce, self.failed)
         self._later = values_of.Later()
+        self._lines = Lines(self._later, self.failed, self.warn)
         self._arrivals = Arrivals(self._later, self._timer, self.failed)
         self._alerts: list[alerts.Alert] = []
         self._files: Files | None = None
@@ -87,64 +94,54 @@ class Run:
     def log(self, values: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Any names; numbers, text or tensors. On disk when the call returns, but for what a GPU still computes."""
         try:
-            if values is not None:
-                more = values if type(values) is dict and not more else {**values, **more}
-            if not more.keys() <= names.own:
-                more = names.fold_all(more)
-                step = _step_in(more, step)
-            if step is not None and type(step) is not int:
-                step = self._number(step)
-            number, times = self._timer.take(step)
-            if number in _LOOK_AFTER_STEPS:
-                self._look_around()
-            record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
-            try:
-                line = encode_plain(record)
-            except TypeError:
-                line = self._line_of(record)
-            if len(line) > values_of.MAX_LINE_BYTES:
-                line = self._shorter(record)
-            self._append_line(line)
-            if self._later.waiting or self._timer.later:
-                self._arrivals.write(self._append_line)
-            if self._alerts:
-                alerts.ask(self._alerts, record, self.write_event, self.warn)
+            self._log(values, step, more)
         except Exception as error:
-            self.failed(error)
+            try:
+                self.failed(error)
+            except RecursionError:  # so near its limit that even to say so fails
+                return
 
-    def _line_of(self, record: dict[str, Any]) -> bytes:
-        settled = values_of.settle(record, record["step"], self._later, self.failed)
-        record.clear()
-        record.update(settled)
-        return encode(record)
-
-    def _shorter(self, record: dict[str, Any]) -> bytes:
-        self.warn("long", "a record of more than 64 KiB is cut: long text and lists are not for `log`")
-        return encode(values_of.shortened(record))
-
-    def _number(self, given: Any) -> int | None:
+    def _log(self, values: Mapping[str, Any] | None, step: int | None, more: dict[str, Any]) -> None:
+        if values is not None:
+            more = values if type(values) is dict and not more else {**values, **more}
+        if not more.keys() <= names.own:
+            more = self._lines.named(more)
+            step = _step_in(more, step)
+        if step is not None and type(step) is not int:
+            step = self._lines.step(step)
+        number, times = self._timer.take(step)
+        if number in _LOOK_AFTER_STEPS:
+            self._look_around()
+        record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
         try:
-            return int(given)
-        except Exception:
-            self.failed(values_of.Refused(f"a step is a number, and no {type(given).__name__}"))
-            return None
+            line = encode_plain(record) if PLAIN.issuperset(map(type, more.values())) else self._lines.of(record)
+        except TypeError:
+            line = self._lines.of(record)
+        if len(line) > values_of.MAX_LINE_BYTES:
+            line = self._lines.shorter(record)
+        self._append_line(line)
+        if self._later.waiting or self._timer.later:
+            self._arrivals.write(self._append_line)
+        if self._alerts:
+            alerts.ask(self._alerts, record, self.write_event, self.warn)
 
-    def step(self, number: int | None = None) -> Timer:
+    def step(self, number: int | None = None) -> Step:
         if number is not None:
-            self._timer.count(self._number(number))
+            self._timer.count(self._lines.step(number))
         if self._timer.begun in _LOOK_AFTER_STEPS:
             self._look_around()
-        return self._timer
+        return Step(self._timer)
 
-    def data(self, loader: Iterable[Any]) -> Data:
-        return Data(self._timer, loader)
+    def data(self, loader: Loader) -> Loader:
+        return data(self._timer, loader)  # type: ignore[no-any-return]
 
     def phase(self, name: object) -> Phase:
         return Phase(self._timer, name if isinstance(name, str) else type(name).__name__)
 
     @harmless
     def begin_step(self, number: int | None = None) -> None:
-        self.step(number).begin_anew()
+        self.step(number)
+        self._timer.begin_anew()
 
     @harmless
     def end_step(self, error: object = None) -> None:
@@ -166,7 +163,7 @@ class Run:
     @harmless
     def write_event(self, kind: str, /, **fields: Any) -> None:
         if self._files is not None and self.status == "running":
-            self._files.event({"step": self.number, **values_of.shortened(fields), "event": kind})
+            self._files.event({"step": self.number, **self._lines.fields(fields), "event": kind})
 
     @harmless
     def alert_when(self, name: str, condition: alerts.Condition, severity: str = "ticket", message: str = "",
@@ -201,7 +198,7 @@ class Run:
         told = {"framework": framework, "planned_steps": planned_steps, "tags": tags and facts.tags_of(tags)}
         if self._files is not None and self.status == "running":
             known = {key: value for key, value in told.items() if value is not None}
-            self._files.describe(config=facts.config_of(config), **known)
+            self._files.describe(config=facts.config_of(config), **self._lines.fields(known))
 
     def finish(self, status: str = "finished", error: str = "") -> None:
         harmless(self._finish)(status, error)

@@ -4,19 +4,23 @@ What is measured between the end of one step and the end of the next belongs to 
     {"step_duration_seconds": 0.51, "data_wait_seconds": 0.03, "forward_seconds": 0.2}
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from sys import getrefcount
 from threading import get_ident
 from time import perf_counter as clock
-from typing import Any
 
 from trainvitals.run import cuda
 from trainvitals.run.endings import verdict
+from trainvitals.run.here import Here
+from trainvitals.run.off import Untimed
 
 Seconds = dict[str, float]
 # Phases that may last: who waits for the next step is told of them.
 ANNOUNCED = frozenset({"checkpoint", "evaluation"})
 # What a GPU does in its own time, so that the host's clock would only see it being asked to.
 _ON_THE_DEVICE = frozenset({"forward", "backward", "optimizer"})
+# References to what only the timer has: its own, and the question's.
+_OURS = 2
 
 
 class Timer:
@@ -39,26 +43,29 @@ class Timer:
         self.thread = get_ident()
         self._depth = self._logged = 0
         self._began = 0.0
+        self._holder: object = None
         self._write, self.announce, self._failed = write, announce, failed
 
-    def __enter__(self) -> None:
-        self.begin()
+    def begin(self, holder: object = None) -> None:
+        """A step within a step is part of it. `holder`: what a `with` holds as long as it is in the step."""
+        if self._depth and not self._is_left_by(holder):
+            self._depth += 1
+            return
+        if self.ended:
+            self.flush()
+        if not self.is_used:
+            self._first()
+        self.number += 1
+        self.begun += 1
+        self.thread = get_ident()
+        self._holder = holder
+        self._began = clock()
+        self._depth = 1
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.end(error)
-
-    def begin(self) -> None:
-        """A step within a step is part of it."""
-        self._depth += 1
-        if self._depth == 1:
-            if self.ended:
-                self.flush()
-            if not self.is_used:
-                self._first()
-            self.number += 1
-            self.begun += 1
-            self.thread = get_ident()
-            self._began = clock()
+    def _is_left_by(self, holder: object) -> bool:
+        """An exception of a signal's handler that comes just where a step begins or ends leaves it open for good: then
+        nobody but us has its holder, or it begins once more."""
+        return self._holder is not None and (self._holder is holder or getrefcount(self._holder) <= _OURS)
 
     def _first(self) -> None:
         """What was logged before the first step was none itself."""
@@ -77,14 +84,22 @@ class Timer:
             return
         took: Seconds = {"step_duration_seconds": clock() - self._began}
         self._depth = 0
+        self._holder = None
         if self.waited:
             took["data_wait_seconds"] = self.waited
             self.waited = 0.0
         if self.spent:
             took |= self.spent
             self.spent, self.timed = {}, set()
-        self.failure = None if error is None else verdict(error)
+        self.failure = None if error is None else self._verdict(error)
         self.ended.append((self.number, took))
+
+    def _verdict(self, error: BaseException) -> tuple[str, str]:
+        """An exception may hold what fails when it is looked at."""
+        try:
+            return verdict(error)
+        except Exception:
+            return "crashed", type(error).__name__
 
     def count(self, number: int | None) -> None:
         """The next step's number, where the run has its own."""
@@ -185,10 +200,33 @@ class Timer:
             yield step, {f"{name}_seconds": seconds}
 
 
-class Phase:
+class Step(Here):
+    """`with run.step():`. Near the limit of recursion it is not timed, and gets in no one's way."""
+
+    __slots__ = ("_timer",)
+    _elsewhere = Untimed
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+
+    def __enter__(self) -> None:
+        try:
+            self._timer.begin(self)
+        except RecursionError:
+            return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self._timer.end(error)
+        except RecursionError:
+            return
+
+
+class Phase(Here):
     """`with run.phase("evaluation"):`. Within another phase it takes its time from that one."""
 
     __slots__ = ("_began", "_inner", "_name", "_span", "_timer")
+    _elsewhere = Untimed
 
     def __init__(self, timer: Timer, name: str) -> None:
         self._timer, self._name = timer, name
@@ -220,37 +258,3 @@ class Phase:
                 timer.hold(name, self._span)
         if name in ANNOUNCED:
             timer.announce(name, False)
-
-
-class Data:
-    """A loader whose batches are waited for by the clock. What else it has shows through."""
-
-    def __init__(self, timer: Timer, loader: Iterable[Any]) -> None:
-        self._timer, self._loader = timer, loader
-
-    def __iter__(self) -> Iterator[Any]:
-        timer = self._timer
-        batches = iter(self._loader)
-        is_training = timer.thread == get_ident() or not timer.is_used
-        # Not a name of ours for the batch: it would keep the last one while the next is made.
-        at_hand: list[Any] = []
-        while True:
-            began = clock()
-            try:
-                at_hand.append(next(batches))
-            except StopIteration:
-                return
-            if is_training and not timer.open:
-                timer.waited += clock() - began
-            yield at_hand.pop()
-
-    def __len__(self) -> int:
-        return len(self._loader)  # type: ignore[arg-type]
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_loader":  # a copy that is being made has none yet
-            raise AttributeError(name)
-        return getattr(self._loader, name)

@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from trainvitals.journal.record import encode
+from trainvitals.journal.record import Unencodable, encode
+from trainvitals.run.bounds import MAX_ENTRIES, PLAIN, TooMuch, bounded, is_afar
 
 Values = dict[str, Any]
 Failed = Callable[[BaseException], None]
 MAX_WAITING = 1000
 MAX_LINE_BYTES = 65_536
 MAX_TEXT = 10_000
-_PLAIN = (float, int, str, bool)
 
 
 class Refused(Exception):
@@ -36,13 +36,18 @@ class Later:
     """What was logged and is not there yet, in the order it came."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Waiting] = deque(maxlen=MAX_WAITING)
+        self.waiting: deque[Waiting] = deque()
         self._free: list[Any] = []
 
     def hold(self, step: int, name: str, tensor: Any) -> None:
+        self.waiting.append(self._copied(step, name, tensor))
+        if len(self.waiting) > MAX_WAITING:
+            self.waiting.popleft()
+            raise Refused(f"a device is more than {MAX_WAITING} values behind, of which the oldest are given up")
+
+    def _copied(self, step: int, name: str, tensor: Any) -> Waiting:
         if hasattr(tensor, "is_ready"):
-            self.waiting.append(Waiting(step, name, tensor, None))
-            return
+            return Waiting(step, name, tensor, None)
         device = sys.modules["torch"].get_device_module(tensor.device)
         if getattr(device, "is_current_stream_capturing", bool)():
             raise Refused(f"{name} is part of a CUDA graph that is being captured: log it outside")
@@ -50,7 +55,7 @@ class Later:
         copy.copy_(tensor, non_blocking=True)
         event = device.Event()
         event.record()
-        self.waiting.append(Waiting(step, name, copy, event))
+        return Waiting(step, name, copy, event)
 
     def ready(self, failed: Failed) -> Iterator[tuple[int, Values]]:
         """Steps with the values that have arrived, as far as nothing earlier is missing."""
@@ -83,13 +88,17 @@ class Later:
         return None
 
 
-def settle(values: Values, step: int, later: Later, failed: Failed) -> Values:
-    """What can be written now. A tensor of a GPU goes to `later`; None, which says nothing, goes nowhere. A value that
-    fails costs itself."""
+def settle(values: Values, step: int, later: Later | None, failed: Failed, cut: Callable[[], None],
+           most: int = MAX_ENTRIES) -> Values:  # fmt: skip
+    """What can be written now. A tensor of a GPU goes to `later`, where there is one; None, which says nothing, goes
+    nowhere. A value that fails costs itself."""
     settled: Values = {}
     for name, value in values.items():
         try:
-            taken = value if type(value) in _PLAIN else _settled(name, value, step, later)
+            taken = value if type(value) in PLAIN else _settled(name, value, step, later, most)
+        except TooMuch as words:
+            cut()
+            settled[name] = str(words)
         except Exception as error:
             failed(error if isinstance(error, Refused) else Refused(f"{name}: {type(error).__name__}"))
         else:
@@ -98,22 +107,26 @@ def settle(values: Values, step: int, later: Later, failed: Failed) -> Values:
     return settled
 
 
-def _settled(name: str, value: Any, step: int, later: Later) -> Any:
+def _settled(name: str, value: Any, step: int, later: Later | None, most: int) -> Any:
+    if later is None and is_afar(value):
+        raise Refused(f"{name} is not computed yet: log it, or give its value")
     if hasattr(value, "detach"):
         return _tensor(name, value, step, later)
     if hasattr(value, "is_ready") and hasattr(value, "block_until_ready"):
         _require_one(name, value.size)
-        return float(value) if value.is_ready() else later.hold(step, name, value)
-    # An array of one element; a failing one is told by the line itself.
-    return value.item() if getattr(value, "size", 0) == 1 and hasattr(value, "item") else value
+        return later.hold(step, name, value) if later and not value.is_ready() else float(value)
+    if type(size := getattr(value, "size", None)) is int and hasattr(value, "item"):
+        _require_one(name, size)
+        return value.item()
+    return bounded(value, most)
 
 
-def _tensor(name: str, tensor: Any, step: int, later: Later) -> Any:
+def _tensor(name: str, tensor: Any, step: int, later: Later | None) -> Any:
     tensor = tensor.detach()
     if hasattr(tensor, "to_local"):
         tensor = tensor.to_local()
     _require_one(name, tensor.numel())
-    return tensor.item() if tensor.device.type == "cpu" else later.hold(step, name, tensor.reshape(()))
+    return later.hold(step, name, tensor.reshape(())) if later and tensor.device.type != "cpu" else tensor.item()
 
 
 def _require_one(name: str, elements: int) -> None:
@@ -130,6 +143,14 @@ def _is_there(waiting: Waiting) -> bool:
     return bool(waiting.copy.is_ready() if waiting.event is None else waiting.event.query())
 
 
+def line_of(record: Values) -> bytes:
+    """What cannot be written, as what holds itself, costs the record no number."""
+    try:
+        return encode(record)
+    except Unencodable:
+        return encode({name: value for name, value in record.items() if type(value) in PLAIN})
+
+
 def shortened(record: Values) -> Values:
     """A record that makes a line far too long: its numbers, and of the rest what is short."""
     return {name: _short(value) for name, value in record.items() if _fits(value)}
@@ -142,4 +163,4 @@ def _short(value: Any) -> Any:
 
 
 def _fits(value: Any) -> bool:
-    return type(value) in _PLAIN or isinstance(value, (str, float, int)) or len(encode({"": value})) <= MAX_TEXT
+    return type(value) in PLAIN or isinstance(value, (str, float, int)) or len(encode({"": value})) <= MAX_TEXT
