@@ -5,6 +5,7 @@ import resource
 import signal
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -110,11 +111,55 @@ def test_a_forked_worker_cannot_end_the_run(tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_described_runs_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     endless: dict[str, Any] = {}
     endless["self"] = endless
-    files = files_of(tmp_path, config=endless)
+    files = files_of(tmp_path)
+    files.describe(kind=endless)
     assert "run.json cannot be written" in caplog.text
     assert files.metrics.append({"step": 1})
     files.end("finished")
     assert not runs.is_alive(files.rank.folder / "process.rank0.json")
+
+
+def test_a_config_or_a_tag_that_no_json_can_hold_costs_itself_alone(tmp_path: Path) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    files = files_of(tmp_path, config={"lr": 0.1, "odd": endless}, tags=["good", endless])  # type: ignore[list-item]
+    files.describe(config={"mock": MagicMock(), "password": "x"})
+    content = run_json(files)
+    assert (content["config"]["lr"], content["config"]["odd"]) == (0.1, ["<list within itself>"])
+    assert isinstance(content["config"]["mock"], str)
+    assert content["config"]["password"] == "(hidden)"
+    assert content["tags"] == ["good", ["<list within itself>"]]
+
+
+def test_a_config_is_taken_when_it_is_given(tmp_path: Path) -> None:
+    config = {"layers": [1, 2]}
+    files = files_of(tmp_path, config=config)
+    config["layers"].append(3)
+    files.end("finished")
+    assert run_json(files)["config"] == {"layers": [1, 2]}
+
+
+GOES_ON = """
+import sys
+from pathlib import Path
+from trainvitals.journal import runs
+from trainvitals.journal.run_files import RunFiles
+print(RunFiles(runs.claim(Path(sys.argv[1]), "train", run_id="train", environ={}), "train").last_step, flush=True)
+"""
+
+
+def test_a_pipe_or_a_link_under_a_metrics_files_name_keeps_no_run_waiting(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "train"
+    folder.mkdir(parents=True)
+    (folder / "training_metrics_20250101_000000.jsonl").write_text('{"step":7}\n')
+    (tmp_path / "other.jsonl").write_text('{"step":9}\n')
+    (folder / "training_metrics_20250102_000000.jsonl").symlink_to(tmp_path / "other.jsonl")
+    os.mkfifo(folder / "training_metrics_20260101_000000.jsonl")
+    process = python(GOES_ON, tmp_path)
+    try:
+        assert process.communicate(timeout=20)[0] == "7\n"
+    finally:
+        end(process)
 
 
 def test_readers_of_the_run_never_see_a_half_written_file(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def _encode_slowly(record: Mapping[str, Any]) -> bytes:
 def _plain(value: Any) -> Any:
     """The nearest thing JSON has: numbers of other libraries as numbers, what nothing fits as text."""
     if value is None or isinstance(value, (str, bool, int, float)):
-        return _plain_scalar(value)
+        return plain_scalar(value)
     if isinstance(value, Mapping):
         return {_key(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
     return _foreign(value)
 
 
-def _plain_scalar(value: Any) -> Any:
+def plain_scalar(value: Any) -> Any:
     """A subclass (an enum, a numpy float) as its base, so that its own repr never gets into the line."""
     if value is None or isinstance(value, bool):
         return value

@@ -1,21 +1,18 @@
 """The files one rank writes of its run; rank 0 writes run.json too."""
 
-import re
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from trainvitals.journal import layout, runs, slow
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender, WarnOnce
+from trainvitals.journal.configuration import taken, taken_list
+from trainvitals.journal.descriptors import open_regular
 from trainvitals.journal.record import decode, timestamp
 
-# Keys that name a secret; not what is counted in tokens.
-_SECRET = re.compile(
-    r"(^|[_.-])(password|passwd|passphrase|secret|api_?key|access_?key|private_?key|credentials?"
-    r"|(hf|hub|auth|access|api|bearer|wandb|secret|push_to_hub)_token)($|[_.-])", re.IGNORECASE)  # fmt: skip
-HIDDEN = "(hidden)"
 _LAST_LINES_BYTES = 65_536
-_MAX_DEPTH = 20
 
 
 class RunFiles:
@@ -30,7 +27,7 @@ class RunFiles:
         self.events = Appender(rank.folder, f"events.rank{rank.rank}.jsonl", warn=self._warn)
         self._run: dict[str, Any]
         self._run = {"run": rank.run, "name": name, "framework": framework, "world_size": rank.world_size,
-                     "planned_steps": planned_steps, "tags": list(tags), "config": without_secrets(config or {}),
+                     "planned_steps": planned_steps, "tags": taken_list(tags), "config": taken(config or {}),
                      "start": timestamp(), "end": None, "status": "running"}  # fmt: skip
         self._go_on()
         self._write_run()
@@ -43,7 +40,7 @@ class RunFiles:
 
     def describe(self, *, config: Mapping[str, Any] | None = None, **facts: Any) -> None:
         """What is known only later; a configuration is added to what is there."""
-        self._run["config"] |= without_secrets(config or {})
+        self._run["config"] |= taken(config or {})
         self._run |= facts
         self._write_run()
 
@@ -77,16 +74,6 @@ class RunFiles:
                 self._warn("dropping", f"{self.rank.folder / layout.RUN_FILE} cannot be written: {error}")
 
 
-def without_secrets(config: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """Whoever may read the journal reads the configuration too."""
-    return {str(key): HIDDEN if _SECRET.search(str(key)) and value else _inside(value, depth)
-            for key, value in config.items()}  # fmt: skip
-
-
-def _inside(value: Any, depth: int) -> Any:
-    return without_secrets(value, depth + 1) if isinstance(value, Mapping) and depth < _MAX_DEPTH else value
-
-
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -95,10 +82,15 @@ def _last_step(rank: runs.Rank) -> int:
     """Of a run that is resumed, 0 of one that begins."""
     files = [path for path in rank.folder.iterdir() if layout.training_rank(path.name) == rank.rank]
     for path in sorted(files, reverse=True):
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _LAST_LINES_BYTES))
-            for line in reversed(file.read().split(b"\n")):
+        with suppress(OSError):
+            for line in reversed(_last_lines(path)):
                 with suppress(ValueError):
                     if type(step := decode(line).get("step")) is int:
                         return step
     return 0
+
+
+def _last_lines(path: Path) -> list[bytes]:
+    with open(open_regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_LINES_BYTES))
+        return file.read(_LAST_LINES_BYTES).split(b"\n")
