@@ -183,6 +183,21 @@ def test_long_names_still_get_numbers(tmp_path: Path) -> None:
     assert len(names) == 3
 
 
+@pytest.mark.parametrize("name", ["x" * 115, "a-very-long-experiment-name-" * 5, "é" * 5000, "", "\U0001f600" * 100],
+                         ids=["x", "words", "wide", "none", "wider"])  # fmt: skip
+@pytest.mark.parametrize("job", ["1001", "j" * 79, "j" * 500, "é" * 300], ids=["short", "whole", "long", "wide"])
+def test_two_jobs_of_one_long_name_have_a_folder_each(tmp_path: Path, name: str, job: str) -> None:
+    taken = []
+    for number in ("1", "2", "2"):
+        rank = take(tmp_path, name, environ={"SLURM_JOB_ID": job + number})
+        taken.append(rank.run)
+        assert len(os.fsencode(rank.run)) <= 120
+        rank.release()
+    assert len(set(taken)) == 2
+    assert taken[1] == taken[2]
+    assert len(job) > 20 or [run[-6:] for run in taken[:2]] == ["-10011", "-10012"]
+
+
 def test_a_journal_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     before = open_descriptors()

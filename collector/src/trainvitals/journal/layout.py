@@ -4,6 +4,7 @@ gpu/<host>/gpu_metrics_20250730_123456.jsonl
 runs/<run>/training_metrics_20250730_123456.rank1.jsonl
 """
 
+import hashlib
 import os
 import re
 import socket
@@ -27,7 +28,7 @@ RUN_FILE = "run.json"
 # What a run says of its own end; that it was killed is the agent's to say.
 ENDINGS = ("finished", "crashed", "preempted")
 _UNSAFE = re.compile(r"[/\x00-\x1f\x7f]+")
-_MAX_NAME_BYTES = 120
+_MAX_NAME_BYTES, _MAX_ENDING_BYTES = 120, 80
 
 
 def find_root(environ: Mapping[str, str] = os.environ, shared: Path = SHARED_ROOT) -> Path:
@@ -64,11 +65,18 @@ def boot_id() -> str:
         return host_name()
 
 
-def safe_name(name: str) -> str:
-    """`name` as one path component: nothing climbs out of the folder, nothing hides in it."""
-    text = _UNSAFE.sub("_", name).strip().lstrip(".")
-    cut = text.encode("utf-8", "replace")[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
-    return cut or "unnamed"
+def safe_name(name: str, ending: str = "") -> str:
+    """`name` as one path component: nothing climbs out of the folder, nothing hides in it. Where it is too long it is
+    `name` that is cut, and `ending` that stays."""
+    tail = _encoded(ending)
+    if len(tail) > _MAX_ENDING_BYTES:
+        tail = f"-{hashlib.sha256(tail).hexdigest()[:16]}".encode()
+    head = _encoded(name).lstrip(b".")[: _MAX_NAME_BYTES - len(tail)].decode("utf-8", "ignore")
+    return (head or "unnamed") + tail.decode()
+
+
+def _encoded(text: str) -> bytes:
+    return _UNSAFE.sub("_", text).strip().encode("utf-8", "replace")
 
 
 def gpu_folder(root: Path, host: str) -> Path:

@@ -8,7 +8,6 @@ drop it too, so within its own process the file is only ever reached through `Ra
 import fcntl
 import os
 import re
-import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,7 +18,7 @@ from typing import Any
 from trainvitals.errors import JournalError, RunInUse
 from trainvitals.journal import layout
 from trainvitals.journal.claiming import claiming
-from trainvitals.journal.descriptors import moved_up
+from trainvitals.journal.descriptors import close_if, identity, moved_up, open_regular
 from trainvitals.journal.record import decode, encode, timestamp
 from trainvitals.journal.small_files import is_foreign, replace
 
@@ -44,6 +43,10 @@ class Rank:
     fd: int = field(repr=False)
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
     pid: int = field(default_factory=os.getpid, repr=False)
+    _file: tuple[int, int] | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._file = identity(self.fd)
 
     @property
     def folder(self) -> Path:
@@ -60,14 +63,15 @@ class Rank:
             self.facts |= facts
             content = encode(self.facts)
             # Longer than before, so that no reader ever meets half of it.
-            os.pwrite(self.fd, content, 0)
+            if identity(self.fd) == self._file:
+                os.pwrite(self.fd, content, 0)
 
     def release(self) -> None:
         if self.is_mine:
             fd, self.fd = self.fd, -1
-            with suppress(OSError):
-                if _held.pop(_identity(os.fstat(fd)), None) == fd:
-                    os.close(fd)
+            if self._file and _held.get(self._file) == fd:
+                del _held[self._file]
+                close_if(fd, self._file)
 
 
 def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: str = "", resume: bool = False,
@@ -161,11 +165,11 @@ def read_process(process_file: Path) -> dict[str, Any] | None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """A small file such as run.json; None where it is missing or broken."""
     try:
-        fd = os.open(path, _READ_FLAGS)
+        fd = open_regular(path, os.O_RDONLY)
     except OSError:
         return None
     try:
-        return _parse(os.pread(fd, _MAX_BYTES, 0)) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+        return _parse(os.pread(fd, _MAX_BYTES, 0))
     except OSError:
         return None
     finally:
@@ -208,7 +212,7 @@ def _launcher() -> str:
 
 def _free_name(root: Path, name: str, me: Mapping[str, Any], resume: bool, environ: Mapping[str, str]) -> str:
     launch = _launch_id(environ)
-    first = layout.safe_name(f"{name}-{launch}" if launch else name)
+    first = layout.safe_name(name, f"-{launch}" if launch else "")
     number = 1
     while True:
         candidate = first if number == 1 else f"{first}-{number}"
@@ -252,7 +256,8 @@ def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
     except BaseException:
         os.close(fd)
         raise
-    _held[_identity(os.fstat(fd))] = fd
+    if file := identity(fd):
+        _held[file] = fd
     return fd
 
 
@@ -263,19 +268,23 @@ def _lock(fd: int, run: str) -> None:
         raise RunInUse(_RUNNING.format(run)) from error
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
-
-
 def _is_held_here(path: Path) -> bool:
     with suppress(FileNotFoundError):
-        return _identity(os.stat(path)) in _held
+        return _held_as(path) is not None
     return False
+
+
+def _held_as(path: Path) -> int | None:
+    """The number by which this process holds the file; one that went to another file holds nothing any more."""
+    status = os.stat(path)
+    known = (status.st_dev, status.st_ino)
+    fd = _held.get(known)
+    return fd if fd is not None and identity(fd) == known else None
 
 
 def _open_to_read(path: Path) -> tuple[int, bool]:
     """A descriptor and whether it is this process's own lock, which closing would drop."""
-    held = _held.get(_identity(os.stat(path)))
+    held = _held_as(path)
     if held is not None:
         return held, True
     return os.open(path, _READ_FLAGS), False
