@@ -26,11 +26,16 @@ class Lines:
         record.update(settled)
         return values_of.line_of(record)
 
-    def named(self, values: Values) -> Values:
-        if len(values) > MAX_NAMES:
-            self._cut()
-            values = dict(islice(values.items(), MAX_NAMES))
-        return names.fold_all(values)
+    def named(self, values: Values, step: Any) -> tuple[Values, int | None]:
+        """The values under the journal's names, and the step that is given beside them or among them."""
+        if not values.keys() <= names.own:
+            if len(values) > MAX_NAMES:
+                self._cut()
+                values = dict(islice(values.items(), MAX_NAMES))
+            values = names.fold_all(values)
+            among = values.pop("step", None)
+            step = among if step is None else step
+        return values, step if step is None or type(step) is int else self.step(step)
 
     def shorter(self, record: Values) -> bytes:
         self._cut()

@@ -14,14 +14,13 @@ from trainvitals.journal.run_files import RunFiles
 from trainvitals.run import alerts, cuda, endings, facts, names
 from trainvitals.run import values as values_of
 from trainvitals.run.arrivals import Arrivals, line_of
-from trainvitals.run.bounds import PLAIN
 from trainvitals.run.data import data
 from trainvitals.run.files import Files
 from trainvitals.run.harmless import harmless
 from trainvitals.run.harmless import told as told_of
 from trainvitals.run.here import Here
 from trainvitals.run.lines import Lines
-from trainvitals.run.off import Loader, OffRun
+from trainvitals.run.off import Loader, OffRun, Untimed
 from trainvitals.run.timing import Phase, Step, Timer
 
 # A GPU that was not in use when the run began is looked for again, and so is who listens to signals by then.
@@ -94,43 +93,44 @@ class Run(Here):
     def log(self, values: Mapping[str, Any] | None = None, /, *, step: int | None = None, **more: Any) -> None:
         """Any names; numbers, text or tensors. On disk when the call returns, but for what a GPU still computes."""
         try:
-            self._log(values, step, more)
+            if values is not None:
+                more = values if type(values) is dict and not more else {**values, **more}
+            if step is not None or not more.keys() <= names.own:
+                more, step = self._lines.named(more, step)
+            number, times = self._timer.take(step)
+            if number in _LOOK_AFTER_STEPS:
+                self._look_around()
+            record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
+            try:
+                line = encode_plain(record)
+            except TypeError:
+                line = self._lines.of(record)
+            # A list or a mapping, or text that looks like one; these are rare, and found faster so than by their types.
+            if line.rfind(b"[") > 0 or line.rfind(b"{") > 0:
+                line = self._lines.of(record)
+            self._append_line(line if len(line) <= values_of.MAX_LINE_BYTES else self._lines.shorter(record))
+            if self._later.waiting or self._timer.later or self._alerts:
+                self._see_to(record)
         except Exception as error:
             try:
                 self.failed(error)
             except RecursionError:  # so near its limit that even to say so fails
                 return
 
-    def _log(self, values: Mapping[str, Any] | None, step: int | None, more: dict[str, Any]) -> None:
-        if values is not None:
-            more = values if type(values) is dict and not more else {**values, **more}
-        if not more.keys() <= names.own:
-            more = self._lines.named(more)
-            step = _step_in(more, step)
-        if step is not None and type(step) is not int:
-            step = self._lines.step(step)
-        number, times = self._timer.take(step)
-        if number in _LOOK_AFTER_STEPS:
-            self._look_around()
-        record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
-        try:
-            line = encode_plain(record) if PLAIN.issuperset(map(type, more.values())) else self._lines.of(record)
-        except TypeError:
-            line = self._lines.of(record)
-        if len(line) > values_of.MAX_LINE_BYTES:
-            line = self._lines.shorter(record)
-        self._append_line(line)
-        if self._later.waiting or self._timer.later:
-            self._arrivals.write(self._append_line)
+    def _see_to(self, record: Mapping[str, Any]) -> None:
+        self._arrivals.write(self._append_line)
         if self._alerts:
             alerts.ask(self._alerts, record, self.write_event, self.warn)
 
-    def step(self, number: int | None = None) -> Step:
+    def step(self, number: int | None = None) -> Step | Untimed:
         if number is not None:
             self._timer.count(self._lines.step(number))
         if self._timer.begun in _LOOK_AFTER_STEPS:
             self._look_around()
-        return Step(self._timer)
+        try:
+            return Step(self._timer)
+        except RecursionError:
+            return Untimed()
 
     def data(self, loader: Loader) -> Loader:
         return data(self._timer, loader)  # type: ignore[no-any-return]
@@ -286,9 +286,3 @@ class Run(Here):
 
 def _ignore(_: bytes) -> bool:
     return False
-
-
-def _step_in(values: dict[str, Any], step: int | None) -> Any:
-    """`step` among the values is the step."""
-    given = values.pop("step", None)
-    return given if step is None else step
