@@ -8,6 +8,8 @@ training.end()                                              # ends what it began
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from functools import update_wrapper
 from types import FrameType
 from typing import Any
 from weakref import WeakSet
@@ -27,6 +29,10 @@ class Training:
         self.before = 0
         self._framework, self._name, self._options = framework, name, options
         self._has_warned = False
+
+    def __deepcopy__(self, memo: object) -> "Training":
+        """The options stay whose they are."""
+        return copy(self)
 
     @property
     def is_ours(self) -> bool:
@@ -88,18 +94,46 @@ def callers() -> Iterator[Mapping[str, Any]]:
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:
     """Puts `make(what is there)` in the place of a method of one object; gives back what undoes it."""
     own = vars(owner).get(name)
-    mine = make(getattr(owner, name))
+    original = getattr(owner, name)
+    mine = _InPlace(original, make(original))
     setattr(owner, name, mine)
+    return _Undo(owner, name, mine, own)
 
-    def undo() -> None:
-        if vars(owner).get(name) is not mine:  # somebody else stands before it by now
+
+class _InPlace:
+    """In a copy of its owner, and where that is sent to, it is what was there before."""
+
+    def __init__(self, original: Any, act: Callable[..., Any]) -> None:
+        update_wrapper(self, original)
+        self._act = act
+
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
+        return self._act(*arguments, **more)
+
+    def __reduce__(self) -> Any:
+        return _itself, (self.__wrapped__,)  # type: ignore[attr-defined]
+
+
+def _itself(original: Any) -> Any:
+    return original
+
+
+class _Undo:
+    """A copy undoes nothing, and has no hold on the owner."""
+
+    def __init__(self, owner: Any = None, name: str = "", mine: Any = None, own: Any = None) -> None:
+        self._owner, self._name, self._mine, self._own = owner, name, mine, own
+
+    def __call__(self) -> None:
+        if self._mine is None or vars(self._owner).get(self._name) is not self._mine:  # somebody else stands before it
             return
-        if own is None:
-            delattr(owner, name)
+        if self._own is None:
+            delattr(self._owner, self._name)
         else:
-            setattr(owner, name, own)
+            setattr(self._owner, self._name, self._own)
 
-    return undo
+    def __reduce__(self) -> Any:
+        return _Undo, ()
 
 
 class OfTraining:
