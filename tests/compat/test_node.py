@@ -11,7 +11,7 @@ import pytest
 from tests.collector.support import serving, wait_for
 from trainvitals.compat import node as nodes
 from trainvitals.compat.node import Node, carried, start_monitor
-from trainvitals.compat.readings import GIB_IN_MIB, gpu_values
+from trainvitals.journal.gpu_keys import GIB_IN_MIB, gpu_values
 from trainvitals.journal.record import timestamp
 from trainvitals.sinks import resources
 
@@ -82,6 +82,10 @@ def test_values_have_the_names_and_units_that_w_and_b_gets():
             "clock_hertz_graphics": 1.98e9, "clock_hertz_memory": 2.619e9}  # fmt: skip
     assert gpu_values(line) == resources.gpu_values(line)
     assert len(gpu_values(line)) == 7
+    assert gpu_values(line) == pytest.approx({
+        "gpu_3_gpu_utilization_pct": 97, "gpu_3_memory_utilization_pct": 50, "gpu_3_memory_total_gb": 80,
+        "gpu_3_temperature_c": 61, "gpu_3_power_usage_w": 400, "gpu_3_graphics_clock_mhz": 1980,
+        "gpu_3_memory_clock_mhz": 2619})  # fmt: skip
 
 
 @pytest.mark.parametrize("variables", [{"TRAINVITALS": "off"}, {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}])

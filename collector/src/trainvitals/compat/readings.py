@@ -1,6 +1,5 @@
 """Readings under the names that other tools have for them.
 
-gpu_values({"gpu_index": 0, "temperature_celsius": 61.0})  ->  {"gpu_0_temperature_c": 61.0}
 host_percent()                                             ->  {"cpu_percent": 12.5, "memory_percent": 41.0, …}
 """
 
@@ -9,21 +8,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from trainvitals.journal.gpu_keys import GIB_IN_MIB
 from trainvitals.run import cuda
 
-GIB_IN_MIB = 1024.0
 FIRST_SECONDS = 0.03
-_GPU = {"utilization_percent": ("gpu_utilization_pct", 1.0), "memory_percent": ("memory_utilization_pct", 1.0),
-        "memory_total_mb": ("memory_total_gb", 1 / GIB_IN_MIB), "temperature_celsius": ("temperature_c", 1.0),
-        "power_draw_watts": ("power_usage_w", 1.0), "clock_hertz_graphics": ("graphics_clock_mhz", 1e-6),
-        "clock_hertz_memory": ("memory_clock_mhz", 1e-6)}  # fmt: skip
-
-
-def gpu_values(line: Mapping[str, Any]) -> dict[str, float]:
-    """As W&B gets them: absent is what the device does not tell."""
-    number = line.get("gpu_index")
-    return {f"gpu_{number}_{name}": line[field] * factor for field, (name, factor) in _GPU.items()
-            if line.get(field) is not None}  # fmt: skip
 
 
 def allocator() -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from trainvitals.compat.handing import HandingOn
 from trainvitals.compat.node import Node, start_monitor
-from trainvitals.compat.readings import allocator_values, gpu_values, host_values
+from trainvitals.compat.readings import allocator_values, host_values
 from trainvitals.integrations.verl import TrainVitalsLogger
+from trainvitals.journal.gpu_keys import gpu_values
 from trainvitals.run import harmless
 from trainvitals.run.harmless import warn
 

@@ -10,29 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from trainvitals.journal import retention
+from trainvitals.journal.gpu_keys import gpu_name, gpu_values
 from trainvitals.journal.record import Record, as_number, seconds
 from trainvitals.journal.tail import Tail
 from trainvitals.sinks.rows import Row
 
 FINE_SECONDS = 600
 COARSE_SECONDS = 10
-GIB_IN_MIB = 1024.0
-_GPU = {"utilization_percent": ("gpu_utilization_pct", 1.0), "memory_percent": ("memory_utilization_pct", 1.0),
-        "memory_total_mb": ("memory_total_gb", 1 / GIB_IN_MIB), "temperature_celsius": ("temperature_c", 1.0),
-        "power_draw_watts": ("power_usage_w", 1.0), "clock_hertz_graphics": ("graphics_clock_mhz", 1e-6),
-        "clock_hertz_memory": ("memory_clock_mhz", 1e-6)}  # fmt: skip
 # From the run's own records, where it tells them: only its process knows its allocator.
 ALLOCATOR = {"memory_allocated_mb": "memory_allocated_gb", "memory_reserved_mb": "memory_reserved_gb"}
-
-
-def gpu_name(number: object, name: str) -> str:
-    return f"gpu_{number}_{name}"
-
-
-def gpu_values(line: Mapping[str, Any]) -> dict[str, float]:
-    found = ((name, factor, as_number(line.get(field))) for field, (name, factor) in _GPU.items())
-    return {gpu_name(line.get("gpu_index"), name): value * factor for name, factor, value in found
-            if value is not None}  # fmt: skip
 
 
 def host_values(line: Mapping[str, Any]) -> dict[str, float]:

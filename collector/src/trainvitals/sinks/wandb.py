@@ -14,8 +14,9 @@ from typing import Any
 
 import wandb
 
+from trainvitals.journal.gpu_keys import GIB_IN_MIB
 from trainvitals.sinks import SinkError
-from trainvitals.sinks.resources import ALLOCATOR, GIB_IN_MIB
+from trainvitals.sinks.resources import ALLOCATOR
 from trainvitals.sinks.rows import Row, of_rank
 from trainvitals.sinks.run_info import RunInfo
 from trainvitals.sinks.wandb_file import OfflineFile, is_open
