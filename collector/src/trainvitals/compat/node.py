@@ -21,6 +21,7 @@ from trainvitals.journal.record import Record, seconds
 from trainvitals.journal.tail import Tail
 from trainvitals.run import child_agent, ranks
 from trainvitals.run.harmless import harmless
+from trainvitals.run.off import is_switched_off
 
 Line = dict[str, Any]
 STALE_SECONDS = 10.0
@@ -133,8 +134,7 @@ def ensure_agent(root: Path, *flags: str) -> child_agent.ChildAgent | None:
 
 def may_start() -> bool:
     """One process a node; none where monitoring is switched off."""
-    is_off = os.environ.get("TRAINVITALS", "").lower() in ("off", "0", "false", "no")
-    return not is_off and ranks.find().local_rank == 0
+    return not is_switched_off() and ranks.find().local_rank == 0
 
 
 def start_monitor(*flags: str) -> "subprocess.Popen[bytes] | None":

@@ -11,10 +11,8 @@ from trainvitals.journal.run_files import RunFiles
 from trainvitals.run import child_agent, cuda, endings, facts, ranks
 from trainvitals.run.files import Files
 from trainvitals.run.harmless import harmless, warn
-from trainvitals.run.off import OffRun
+from trainvitals.run.off import OffRun, is_switched_off
 from trainvitals.run.run import Run
-
-_OFF = ("off", "0", "false", "no")
 
 
 def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[str] | None = None,  # noqa: A002
@@ -25,7 +23,7 @@ def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[st
     try:
         found = ranks.find()
         place = ranks.Place(_or(rank, found.rank), _or(local_rank, found.local_rank), _or(world_size, found.world_size))
-        if _is_switched_off() or (rank_zero_only and place.rank != 0):
+        if _is_to_be_silent() or (rank_zero_only and place.rank != 0):
             return _off()
         told = {"config": harmless(facts.config_of)(config) or {}, "framework": framework,
                 "planned_steps": planned_steps, "tags": facts.tags_of(tags)}  # fmt: skip
@@ -81,11 +79,11 @@ def _start(name: str, folder: Any, place: ranks.Place, claim: dict[str, Any], to
     return run
 
 
-def _is_switched_off() -> bool:
+def _is_to_be_silent() -> bool:
     """By the environment; and in a spawned worker that imports the trainer's script to find its own function there."""
     processes: Any = sys.modules.get("multiprocessing.process")
     is_imported = processes is not None and getattr(processes.current_process(), "_inheriting", False)
-    return is_imported or os.environ.get("TRAINVITALS", "").lower() in _OFF
+    return is_imported or is_switched_off()
 
 
 def _or(given: int | None, found: int) -> int:

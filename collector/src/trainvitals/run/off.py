@@ -2,11 +2,18 @@
 another process.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+_OFF = ("off", "0", "false", "no")
 Loader = TypeVar("Loader", bound=Iterable[Any])
+
+
+def is_switched_off() -> bool:
+    """By TRAINVITALS=off, which nothing of ours is to run beside."""
+    return os.environ.get("TRAINVITALS", "").lower() in _OFF
 
 
 class Untimed:
