@@ -93,7 +93,7 @@ def train(arguments: argparse.Namespace) -> int:
         return 0
     print(f"run {run.id}: {run.number} steps, {run.status}")
     print(f"journal  {run.folder}")
-    print("next     trainvitals serve     # the page again, also of runs that ended")
+    print("next     trainvitals serve     # the page again, with the last ten runs that ended")
     return 0
 
 

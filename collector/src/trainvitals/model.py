@@ -51,6 +51,8 @@ class Snapshot(NamedTuple):
 
     timestamp: float
     readings: tuple[Reading, ...]
+    # Runs that ended a while ago: shown, but no series any more.
+    past: tuple[Reading, ...] = ()
 
     def of(self, scope: str) -> Iterator[Reading]:
         return (reading for reading in self.readings if reading.scope == scope)

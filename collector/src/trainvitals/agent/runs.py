@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainvitals.agent import run_folder
+from trainvitals.agent.past import Past
 from trainvitals.agent.run_state import RunState, as_label
 from trainvitals.agent.verdict import End, verdict
 from trainvitals.clock import SYSTEM, Clock
@@ -58,6 +59,7 @@ class Runs:
         self._watch: Watch | None = None if polling else open_watch()
         self._followed: dict[str, _Followed] = {}
         self._over: dict[str, int] = {}
+        self.past = Past()
         self._stop, self._wanted, self._caught_up = threading.Event(), threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.last_update = clock.monotonic()
@@ -92,12 +94,12 @@ class Runs:
         now = self._clock.now()
         found: list[Reading] = []
         with self._lock:
-            for run in self._shown(now):
+            for run in list(self._followed.values()):
                 self._guarded(run, lambda state=run.state: found.extend(list(state.readings(now))))
         return found
 
     def states(self) -> list[RunState]:
-        return [run.state for run in self._shown(self._clock.now())]
+        return [run.state for run in list(self._followed.values())]
 
     def update(self) -> None:
         """Reads what is new. Cheap when nothing is."""
@@ -152,10 +154,6 @@ class Runs:
         if self._watch and not self._stop.is_set():
             self._watch.wait(left)
 
-    def _shown(self, now: float) -> list[_Followed]:
-        return [run for run in list(self._followed.values())
-                if run.state.ended is None or now - run.state.ended < KEEP_ENDED_SECONDS]  # fmt: skip
-
     def _scan(self) -> None:
         try:
             names = [entry for entry in self._folder.iterdir() if run_folder.is_run(entry)]
@@ -163,8 +161,10 @@ class Runs:
             return
         for run in names:
             self._scan_run(run)
-        for gone in self._followed.keys() - {run.name for run in names}:
+        there = {run.name for run in names}
+        for gone in self._followed.keys() - there:
             self._forget(gone)
+        self.past.settle(there)
 
     def _scan_run(self, folder: Path) -> None:
         try:
@@ -178,9 +178,11 @@ class Runs:
             reports = Appender(folder / "agent", f"{self._host}.jsonl")
             followed = _Followed(folder, RunState(folder.name), reports)
             self._followed[folder.name] = followed
+            self.past.drop(folder.name)
             self._guarded(followed, self._look, followed)
-        if followed.state.ended and self._clock.now() - followed.state.ended >= KEEP_ENDED_SECONDS:
+        if not self._recent(followed):
             self._over[folder.name] = changed
+            self.past.add(folder, followed.state)
             self._forget(folder.name)
         elif self._watch:
             self._watch.add(folder)
@@ -283,11 +285,9 @@ class Runs:
 
     def _measure_processes(self) -> None:
         for run in self._followed.values():
-            if run.state.status == "running":
-                holders = [runs.holder(path) for path in runs.process_files(run.folder)]
-                run.state.processes = process_trees(pid for pid in holders if pid)
-            else:
-                run.state.processes = {}
+            files = runs.process_files(run.folder) if run.state.status == "running" else []
+            pids = [pid for path in files if (pid := runs.holder(path))]
+            run.state.processes = process_trees(pids) if pids else {}
 
     def _forget(self, name: str) -> None:
         run = self._followed.pop(name)

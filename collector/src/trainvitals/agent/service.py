@@ -140,7 +140,7 @@ class Agent:
             *self._run_readings(),
             *self._own(sample),
         ]
-        self._snapshot = Snapshot(sample.timestamp, tuple(readings))
+        self._snapshot = Snapshot(sample.timestamp, tuple(readings), self.runs.past.readings)
         for listener in list(self.listeners):
             listener(self._snapshot)
 

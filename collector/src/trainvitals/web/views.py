@@ -54,8 +54,9 @@ def host_view(snapshot: Snapshot) -> Json:
 
 
 def runs_view(snapshot: Snapshot) -> list[Json]:
+    """Those that live or ended lately, and after them the last ones of before."""
     runs: dict[str, Json] = {}
-    for reading in snapshot.readings:
+    for reading in (*snapshot.readings, *snapshot.past):
         if reading.scope in _RUN_SCOPES:
             name = reading.label("run")
             _fold_run(runs.setdefault(name, {"run": name, "ranks": {}}), reading)

@@ -6,6 +6,12 @@ const phaseSums = new Map();
 const find = (id) => document.getElementById(id);
 const known = (value, show) => (value === undefined || value === null ? UNKNOWN : show(value));
 const whole = (unit) => (value) => (typeof value === "number" ? value.toFixed(0) + unit : String(value));
+const age = (seconds) => {
+  for (const [size, unit] of [[86400, " days"], [3600, " h"], [60, " min"]]) {
+    if (seconds >= 2 * size) return (seconds / size).toFixed(0) + unit + " ago";
+  }
+  return Math.max(0, seconds).toFixed(0) + " s ago";
+};
 const gib = (value) => (value / 2 ** 30).toFixed(1) + " GiB";
 
 function row(cells) {
@@ -70,7 +76,7 @@ function runRow(run, now) {
     known(first.step, (step) => step + planned),
     known(first.loss, (loss) => (typeof loss === "number" ? loss.toPrecision(4) : loss)),
     known(share, (ratio) => (100 * ratio).toFixed(0) + "%"),
-    known(first.last_step_timestamp_seconds, (at) => Math.max(0, now - at).toFixed(0) + " s ago"),
+    known(first.last_step_timestamp_seconds, (at) => age(now - at)),
   ]);
 }
 
