@@ -47,6 +47,13 @@ ENDS = {
     "loop(lambda: sys.exit(0))": (0, "finished", None),
     "loop(); sys.exit(3)": (3, "crashed", "SystemExit: 3"),
     "loop(); sys.exit()": (0, "finished", None),
+    "loop(); sys.exit(False)": (0, "finished", None),
+    "loop(); sys.exit('')": (1, "crashed", "SystemExit"),
+    # An array of several elements is neither true nor false.
+    "class Array(list):\n    def __bool__(self): raise ValueError('ambiguous')\n"
+    "with run:\n    loop(); sys.exit(Array([1, 2]))": (1, "crashed", "SystemExit: [1, 2]"),
+    "class Odd(RuntimeError):\n    def __bool__(self): raise ValueError('ambiguous')\n"
+    "sys.excepthook = lambda *_: print('mine')\nloop()\nraise Odd('x')": (1, "crashed", "Odd: x"),
     "thread = threading.Thread(target=sys.exit, args=(3,)); thread.start(); thread.join(); loop()":
         (0, "finished", None),
     "sys.excepthook = lambda *_: print('mine')\nloop()\nraise RuntimeError('after the loop')":

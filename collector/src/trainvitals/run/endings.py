@@ -40,8 +40,13 @@ def verdict(error: BaseException) -> tuple[str, str]:
     if isinstance(error, GeneratorExit):
         return "finished", ""
     if isinstance(error, SystemExit):
-        return ("crashed", told(error)) if error.code else ("finished", "")
+        return ("finished", "") if _is_success(error.code) else ("crashed", told(error))
     return ("preempted" if isinstance(error, KeyboardInterrupt) else "crashed"), told(error)
+
+
+def _is_success(code: object) -> bool:
+    """As the interpreter takes it: whatever is no number is printed, and the exit status is 1."""
+    return code is None or (isinstance(code, int) and code == 0)
 
 
 log = logging.getLogger("trainvitals")
@@ -177,8 +182,9 @@ def _on_exit(status: Any = None, /) -> NoReturn:
 
 def _at_exit() -> None:
     # Who took the hook's place since has let the interpreter note what it was about.
-    uncaught = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None) or next(iter(_exits), None)
-    if isinstance(uncaught, BaseException) and not _is_at_a_prompt():
+    noted = (getattr(sys, "last_exc", None), getattr(sys, "last_value", None), *_exits)
+    uncaught = next((error for error in noted if isinstance(error, BaseException)), None)
+    if uncaught is not None and not _is_at_a_prompt():
         for run in list(_living):
             harmless(run.crash)(uncaught)
     for run in list(_living):
