@@ -14,6 +14,7 @@ from trainvitals.catalog import STEP_BUCKETS
 from trainvitals.compat.readings import allocator, host_percent
 from trainvitals.run import Run, harmless, start
 from trainvitals.run.harmless import warn
+from trainvitals.run.off import is_switched_off
 
 if TYPE_CHECKING:
     from trainvitals.compat.nemo_rl_tensorboard import TensorBoardMonitor
@@ -122,6 +123,8 @@ class PrometheusMonitor:
                                 registry=registry)  # fmt: skip
         self._server: Any = None
         self.port = int(port)
+        if is_switched_off():
+            return
         try:
             self._server, _ = start_http_server(self.port, addr="127.0.0.1", registry=registry)
             self.port = self._server.server_address[1]

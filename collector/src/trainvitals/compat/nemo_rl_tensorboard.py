@@ -18,6 +18,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from trainvitals.journal import layout
 from trainvitals.run.harmless import harmless, warn
+from trainvitals.run.off import is_switched_off
 
 BUCKETS = 30
 
@@ -27,7 +28,8 @@ class TensorBoardMonitor:
 
     def __init__(self, log_dir: str | os.PathLike[str]) -> None:
         self._writer: Any = None
-        harmless(self._open)(Path(log_dir).expanduser())
+        if not is_switched_off():
+            harmless(self._open)(Path(log_dir).expanduser())
 
     def log_training_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         self._write(step, _scalars("training", metrics))

@@ -54,6 +54,8 @@ class Node:
     @harmless
     def follow(self) -> None:
         """Who writes is somebody else's concern."""
+        if is_switched_off():
+            return
         self._ended.clear()
         root = self._root or layout.find_root()
         self._thread = threading.Thread(target=self._watch, args=(root,), name="trainvitals-node", daemon=True)

@@ -13,6 +13,7 @@ from typing import Any
 from trainvitals.compat.node import Node
 from trainvitals.compat.readings import host_percent
 from trainvitals.run.harmless import harmless, warn
+from trainvitals.run.off import is_switched_off
 
 NAMES = ("cpu_usage_percent", "memory_usage_percent", "gpu_utilization", "gpu_temperature", "gpu_power_watts",
          "disk_read_mb_s")  # fmt: skip
@@ -50,7 +51,7 @@ class SystemMonitor:
 
     def start_monitoring(self, root: Path | None = None) -> None:
         """`root` is the journal's folder, where it is not the usual one."""
-        if self._thread is None:
+        if self._thread is None and not is_switched_off():
             self._ended.clear()
             self._node = Node(self.update_interval, root)
             self._node.start()

@@ -18,6 +18,7 @@ from trainvitals.integrations.verl import TrainVitalsLogger
 from trainvitals.journal.gpu_keys import gpu_values
 from trainvitals.run import harmless
 from trainvitals.run.harmless import warn
+from trainvitals.run.off import is_switched_off
 
 __all__ = ["GPUResourceMonitor", "Tracking"]
 
@@ -39,6 +40,8 @@ class GPUResourceMonitor:
 
     @harmless
     def start_monitoring(self) -> None:
+        if is_switched_off():
+            return
         self._ended.clear()
         if not self.log_to_wandb:
             self._node.start()
@@ -89,7 +92,7 @@ class Tracking:
         for unknown in [name for name in wanted if name not in self.BACKENDS]:
             log.warning("default_backend: %r is none of %s: it is left out", unknown, ", ".join(self.BACKENDS))
         self.gpu_monitor = GPUResourceMonitor(gpu_monitor_interval) if enable_gpu_monitoring else None
-        self._console = "console" in wanted
+        self._console = "console" in wanted and not is_switched_off()
         self._logger = TrainVitalsLogger(project_name, experiment_name, config)
         self.run = self._logger.run
         self._handing: HandingOn | None = None
