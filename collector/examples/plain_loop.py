@@ -2,7 +2,7 @@
 
     python plain_loop.py                    # 3 epochs of a tiny model on the CPU, a few seconds
     python plain_loop.py --fail-in-epoch 2  # a crash, as the journal keeps it
-    python plain_loop.py --resume           # goes on from the last checkpoint, in the same run
+    python plain_loop.py --resume           # goes on from the last checkpoint, in the run that wrote it
     python plain_loop.py --agent            # with a page that shows it, for as long as it runs
 
 Takes away: the lines with `run.` are all that monitoring adds, and none of them can fail or wait.
@@ -11,6 +11,7 @@ Takes away: the lines with `run.` are all that monitoring adds, and none of them
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,7 +29,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=32, help="default: %(default)s")
     parser.add_argument("--learning-rate", type=float, default=0.05, help="default: %(default)s")
     parser.add_argument("--output-dir", type=Path, default=Path("plain-loop-output"), help="default: ./%(default)s")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --output-dir")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --output-dir, in its run")
     parser.add_argument("--fail-in-epoch", type=int, metavar="EPOCH", help="raise an error in this epoch")
     parser.add_argument("--agent", action="store_true", help="start an agent beside it, if none runs")
     return parser.parse_args()
@@ -69,38 +70,45 @@ def evaluate(run: tv.Run, model: nn.Module, data: TensorDataset) -> None:
 
 
 def save(run: tv.Run, path: Path, epoch: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """With the run's id: there may be several runs of one name, and it is this one that goes on from here."""
     with run.phase("checkpoint"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+        torch.save({"run": run.id, "epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()},
+                   path)  # fmt: skip
     run.checkpoint(path)
 
 
-def load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """The epoch that the checkpoint was written after; 0 where there is none."""
+def last_checkpoint(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What is to go on; nothing where there is none."""
+    path = arguments.output_dir / "checkpoint.pt"
+    if not arguments.resume:
+        return {}
     if not path.exists():
-        return 0
+        print(f"no checkpoint in {arguments.output_dir}: a new run begins")
+        return {}
     saved = torch.load(path)
-    model.load_state_dict(saved["model"])
-    optimizer.load_state_dict(saved["optimizer"])
-    return saved["epoch"]
+    print(f"goes on with run {saved['run']} after epoch {saved['epoch']}")
+    return saved
 
 
-def train(run: tv.Run, arguments: argparse.Namespace) -> None:
+def train(run: tv.Run, arguments: argparse.Namespace, saved: dict[str, Any]) -> None:
     torch.manual_seed(0)
     data = make_data()
     loader = DataLoader(data, batch_size=arguments.batch_size, shuffle=True)
     model = nn.Sequential(nn.Linear(FEATURES, 32), nn.ReLU(), nn.Linear(32, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=arguments.learning_rate)
     run.describe(planned_steps=arguments.epochs * len(loader))
-    path = arguments.output_dir / "checkpoint.pt"
-    done = load(path, model, optimizer) if arguments.resume else 0
+    if saved:
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+    done = saved.get("epoch", 0)
     run.event(f"training begins after epoch {done}")
     for epoch in range(done + 1, arguments.epochs + 1):
         if epoch == arguments.fail_in_epoch:
             raise RuntimeError(f"epoch {epoch} was asked to fail")
         train_epoch(run, epoch, model, optimizer, loader)
         evaluate(run, model, data)
-        save(run, path, epoch, model, optimizer)
+        save(run, arguments.output_dir / "checkpoint.pt", epoch, model, optimizer)
 
 
 def say_where(run: tv.Run) -> None:
@@ -115,12 +123,13 @@ def say_where(run: tv.Run) -> None:
 
 def main() -> None:
     arguments = parse_arguments()
-    run = tv.start(arguments.name, config=arguments, framework="pytorch",
-                   resume=arguments.resume, agent=arguments.agent)  # fmt: skip
+    saved = last_checkpoint(arguments)
+    run = tv.start(arguments.name, config=arguments, framework="pytorch", run_id=saved.get("run", ""),
+                   resume=bool(saved), agent=arguments.agent)  # fmt: skip
     try:
         # Leaving the block says how it ended: finished, crashed with its exception, or interrupted.
         with run:
-            train(run, arguments)
+            train(run, arguments, saved)
     finally:
         say_where(run)
 

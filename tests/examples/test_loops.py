@@ -37,6 +37,20 @@ def test_a_plain_loop_that_failed_goes_on_from_its_checkpoint_in_the_same_run(ex
     assert journal.events("note")[-1]["text"] == "training begins after epoch 2"
 
 
+def test_of_several_runs_of_one_name_the_one_goes_on_that_wrote_the_checkpoint(example):
+    example.run("plain_loop.py", "--epochs", "1")
+    example.run("plain_loop.py", "--fail-in-epoch", "2", status=1)
+    out, _ = example.run("plain_loop.py", "--resume", "--epochs", "2")
+    assert "goes on with run plain-loop-2 after epoch 1" in out and "run plain-loop-2: 40 steps, finished" in out
+    assert example.journal("plain-loop-2").run()["status"] == "finished"
+    assert "resumed" not in example.journal("plain-loop").run()
+
+
+def test_a_resume_without_a_checkpoint_says_so_and_begins_a_run(example):
+    out, _ = example.run("plain_loop.py", "--epochs", "1", "--resume")
+    assert "no checkpoint in plain-loop-output: a new run begins" in out and "run plain-loop: 20 steps" in out
+
+
 def test_each_rank_journals_and_the_slow_one_is_told_by_its_data_wait(example):
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node", "2")
     out, _ = example.run("ddp.py", "--steps", "10", "--slow-rank", "1", "--slow-seconds", "0.08", launcher=torchrun)
