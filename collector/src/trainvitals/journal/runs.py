@@ -1,14 +1,12 @@
 """A run's folder: claiming a name, holding a rank, and telling from outside whether it lives.
 
-A rank is alive while its process holds a POSIX lock on process.rankN.json. The kernel drops the lock
-however the process ends, and shows it across containers. Closing any descriptor of that file would
-drop it too, so within its own process the file is only ever reached through `Rank`.
+A rank is alive while its process holds a lock on process.rankN.json. The kernel drops it however the process ends, and
+shows it across containers. Closing any other descriptor of that file would drop what tells the process's number, so
+within its own process the file is only ever reached through `Rank`.
 """
 
-import fcntl
 import os
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from trainvitals.errors import JournalError, RunInUse
-from trainvitals.journal import layout
+from trainvitals.journal import layout, locks, slow
 from trainvitals.journal.claiming import claiming
 from trainvitals.journal.descriptors import close_if, identity, moved_up, open_regular
 from trainvitals.journal.record import decode, encode, timestamp
 from trainvitals.journal.small_files import is_foreign, replace
 
-_FLOCK = struct.Struct("@hhqqi0q")
 _RUNNING = "run {!r} is running already: choose another run_id, or end it"
 _MAX_BYTES = 1 << 20
 # As torchrun makes one up where it is given none; eight digits tell them apart, and can be read out.
@@ -71,7 +68,9 @@ class Rank:
             fd, self.fd = self.fd, -1
             if self._file and _held.get(self._file) == fd:
                 del _held[self._file]
-                close_if(fd, self._file)
+                if identity(fd) == self._file:
+                    locks.give_up(fd)
+                    os.close(fd)
 
 
 def claim(root: Path, name: str, *, rank: int = 0, world_size: int = 1, run_id: str = "", resume: bool = False,
@@ -141,7 +140,7 @@ def holder(process_file: Path) -> int | None:
     except OSError:
         return None
     try:
-        return os.getpid() if mine else _lock_holder(fd)
+        return os.getpid() if mine else locks.holder(fd)
     finally:
         if not mine:
             os.close(fd)
@@ -250,7 +249,8 @@ def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
         raise RunInUse(_RUNNING.format(run))
     fd = moved_up(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644))
     try:
-        _lock(fd, run)
+        if not locks.take(fd):
+            raise RunInUse(_RUNNING.format(run))
         os.ftruncate(fd, 0)
         os.pwrite(fd, encode(content), 0)
     except BaseException:
@@ -258,14 +258,10 @@ def _hold(path: Path, content: Mapping[str, Any], run: str) -> int:
         raise
     if file := identity(fd):
         _held[file] = fd
+        # Some file systems of others never hear that such a lock is gone when its process is.
+        if not slow.is_slow(path.parent):
+            locks.take_for_open_file(fd)
     return fd
-
-
-def _lock(fd: int, run: str) -> None:
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError) as error:
-        raise RunInUse(_RUNNING.format(run)) from error
 
 
 def _is_held_here(path: Path) -> bool:
@@ -290,10 +286,11 @@ def _open_to_read(path: Path) -> tuple[int, bool]:
     return os.open(path, _READ_FLAGS), False
 
 
-def _lock_holder(fd: int) -> int | None:
-    question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, question))
-    return None if kind == fcntl.F_UNLCK else max(int(pid), 0)
+def _leave() -> None:
+    """A forked worker that outlives the run is not the run: it keeps no hold on what the run's lock lies on."""
+    for file, fd in _held.items():
+        close_if(fd, file)
+    _held.clear()
 
 
-os.register_at_fork(after_in_child=_held.clear)
+os.register_at_fork(after_in_child=_leave)
