@@ -50,26 +50,73 @@ def test_a_configuration_is_kept_however_it_is_given(tmp_path: Path, config: Any
     assert (told["tags"], told["planned_steps"], told["framework"]) == (["a", "b"], 10, "keras")
 
 
-@pytest.mark.parametrize("wrong", [{"config": 5}, {"config": object()}, {"tags": None}, {"tags": "one"},
-                                   {"config": {"a": object(), 1: {2: float("nan")}}}, {"planned_steps": object()}],
-                         ids=range(6))  # fmt: skip
-def test_what_cannot_be_kept_of_a_run_does_not_cost_the_run(tmp_path: Path, wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("odd", [{"tags": None}, {"tags": "one"}, {"config": {"a": object(), 1: {2: float("nan")}}},
+                                 {"rank": "0"}, {"world_size": 1.0}, {"planned_steps": 1e3}], ids=range(6))  # fmt: skip
+def test_what_can_be_understood_is_kept_without_a_word(
+    tmp_path: Path, odd: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tv.start("x", dir=tmp_path, **odd)
+    run.log(loss=1)
+    run.finish()
+    assert [line["loss"] for line in lines(run_folders(tmp_path)[0])] == [1] and not caplog.records
+
+
+class Unspeakable:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+WHOLE = "give a whole number, 0 or more"
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"rank": "first"}, f"rank: 'first' cannot be used: {WHOLE}"),
+    ({"rank": -1}, f"rank: '-1' cannot be used: {WHOLE}"),
+    ({"local_rank": float("inf")}, f"local_rank: 'inf' cannot be used: {WHOLE}"),
+    ({"world_size": 0}, "world_size: '0' cannot be used: give a whole number, 1 or more"),
+    ({"planned_steps": "many"}, "planned_steps: 'many' cannot be used: give a number"),
+    ({"tags": 5}, "tags: '5' cannot be used: give a list of words"),
+    ({"config": 5}, "config: '5' cannot be used: give a dictionary, a dataclass or an object with attributes"),
+    ({"config": Unspeakable()}, "config: '<Unspeakable instance at "),
+    ({"config": [0.5] * 3_000_000}, "config: '[0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ...]' cannot be used"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said"), WRONG, ids=range(len(WRONG)))
+def test_an_argument_that_cannot_be_used_is_named_and_does_not_cost_the_run(
+    tmp_path: Path, wrong: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     run = tv.start("x", dir=tmp_path, **wrong)
     run.log(loss=1)
     run.finish()
     assert [line["loss"] for line in lines(run_folders(tmp_path)[0])] == [1]
+    (warning,) = caplog.messages
+    assert warning.startswith(f"tv.start: {said}")
 
 
-@pytest.mark.parametrize("wrong", [{"rank": "first"}, {"dir": 5}, {"dir": "a\0b"}], ids=range(3))
-def test_a_run_that_cannot_be_kept_is_one_warning(
-    tmp_path: Path, wrong: dict[str, Any], caplog: pytest.LogCaptureFixture
+NOWHERE = [
+    (5, "tv.start: dir: '5' cannot be used: give the path of a folder; nothing is recorded"),
+    ("a\0b", "tv.start: dir: 'a\\x00b' cannot be used: give the path of a folder; nothing is recorded"),
+    ("/proc/none", "dir: '/proc/none' cannot be written (No such file or directory): give another folder"),
+]
+
+
+@pytest.mark.parametrize(("folder", "said"), NOWHERE, ids=range(3))
+def test_a_run_that_cannot_be_kept_is_one_warning_that_names_the_folder(
+    folder: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = tv.start("x", **({"dir": tmp_path} | wrong))
+    run = tv.start("x", dir=folder)
     for _ in range(3):
         with run.step():
             run.log(loss=1)
     run.finish()
-    assert len(caplog.records) == 1
+    (warning,) = caplog.messages
+    assert said in warning
+
+
+def test_an_argument_that_there_is_not_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="lerning_rate"):
+        tv.start("x", dir=tmp_path, lerning_rate=1)  # type: ignore[call-arg]
 
 
 def test_a_journal_that_cannot_be_opened_is_not_tried_all_the_time(tmp_path: Path) -> None:

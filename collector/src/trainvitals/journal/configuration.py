@@ -63,7 +63,7 @@ class _Taker:
             self._within.discard(id(value))
 
     def _inside(self, value: Any) -> Any:
-        if (members := _members(value)) is not None:
+        if (members := members_of(value)) is not None:
             return self._mapping(value, members)
         if isinstance(value, (list, tuple, set, frozenset)):
             return _too_many(value, len(value), MAX_ITEMS) or self._listed(value)
@@ -117,7 +117,7 @@ class _Taker:
         return without_secrets(text)
 
 
-def _members(value: Any) -> Mapping[Any, Any] | None:
+def members_of(value: Any) -> Mapping[Any, Any] | None:
     """Of what has names for what it holds."""
     if isinstance(value, Mapping):
         return value
@@ -126,7 +126,7 @@ def _members(value: Any) -> Mapping[Any, Any] | None:
     # Where nobody has imported it, nothing is of its kind.
     argparse = sys.modules.get("argparse")
     if isinstance(value, SimpleNamespace) or (argparse and isinstance(value, argparse.Namespace)):
-        return vars(value)
+        return {name: member for name, member in vars(value).items() if name[:1] != "_"}
     return None
 
 

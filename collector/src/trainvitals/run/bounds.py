@@ -3,9 +3,9 @@
 bounded({"sizes": [1, 2], "weights": [[0.5, …], …]}, 1000)  ->  TooMuch
 """
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
+
+from trainvitals.journal.configuration import members_of
 
 MAX_ENTRIES = 1000
 PLAIN = frozenset((float, int, str, bool))
@@ -53,15 +53,13 @@ class _Room:
     def fill(self, value: Any) -> Any:
         if value is None or type(value) in PLAIN or isinstance(value, (str, int, float)):
             return value
-        if isinstance(value, Mapping):
-            self._take(len(value))
-            filled = {key: self.fill(item) for key, item in value.items()}
+        if (members := members_of(value)) is not None:
+            self._take(len(members))
+            filled = {key: self.fill(item) for key, item in members.items()}
             return {key: item for key, item in filled.items() if item is not _LEFT_OUT}
         if isinstance(value, (list, tuple, set, frozenset)):
             self._take(len(value))
             return [kept for item in value if (kept := self.fill(item)) is not _LEFT_OUT]
-        if is_dataclass(value) and not isinstance(value, type):
-            return self.fill({each.name: getattr(value, each.name) for each in fields(value) if each.name[0] != "_"})
         if is_afar(value):
             return _LEFT_OUT
         self._take(entries_in(value))
