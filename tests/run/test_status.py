@@ -62,6 +62,32 @@ def test_every_reader_shows_one_status_of_a_run_that_is_killed_resumed_and_ends(
     assert [end["status"] for end in events(run, "end")] == ["crashed", "finished"]
 
 
+ENDS_ITSELF = """
+import os, signal
+def last(number, frame):
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+signal.signal(signal.SIGTERM, last)
+with run.step():
+    print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_handler_that_lets_the_signal_end_the_program_after_all_was_preempted_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    with reader(tmp_path) as reading:
+        process = started(RUN, ENDS_ITSELF, journal=tmp_path)
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["running\n", "ready\n"]
+        wait_for(lambda: status(reading) == "running")
+        stop(process, signal.SIGTERM)
+        assert process.returncode == -signal.SIGTERM
+        wait_for(lambda: status(reading) != "running")
+        assert status(reading) == "preempted" and events(run_folders(tmp_path)[0], "end") == []
+    assert os.listdir(run_folders(tmp_path)[0] / "agent") == []
+
+
 RANK = """
 import os, sys
 import torch, torch.distributed as dist

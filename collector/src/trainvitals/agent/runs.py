@@ -11,7 +11,7 @@ from pathlib import Path
 from trainvitals.agent import run_folder
 from trainvitals.agent.past import Past
 from trainvitals.agent.run_state import RunState, as_label
-from trainvitals.agent.verdict import End, verdict
+from trainvitals.agent.verdict import Ends, verdict
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.journal import layout, runs
 from trainvitals.journal.append import Appender
@@ -40,15 +40,10 @@ class _Followed:
     state: RunState
     reports: Appender
     files: dict[Path, int] = field(default_factory=dict)
-    rank_ends: dict[int, End] = field(default_factory=dict)
+    ends: Ends = field(default_factory=Ends)
     settled: set[tuple[int, str]] = field(default_factory=set)
     reported: set[tuple[int, str]] = field(default_factory=set)
     failed: bool = False
-
-
-def _has_ended(run: _Followed, rank: int, started: str) -> bool:
-    """The end of an earlier life, before the run was resumed, is no end of this one."""
-    return rank in run.rank_ends and run.rank_ends[rank].when >= (seconds(started) or 0.0)
 
 
 class Runs:
@@ -213,7 +208,7 @@ class Runs:
         if alive:
             state.status, state.ended = "running", None
         elif here:
-            ends = [run.rank_ends[rank] for rank, started in here.items() if _has_ended(run, rank, started)]
+            ends = [end for rank, started in here.items() if (end := run.ends.of(rank, started))]
             state.status, error = verdict(told, ends, bool(set(here.items()) & run.reported))
             state.info = {**state.info, "error": error} if error else state.info
             self._set_end(run)
@@ -230,7 +225,8 @@ class Runs:
         for rank, started in sorted(dead - run.settled - run.reported):
             self._read_events(run, rank)
             run.settled.add((rank, started))
-            if ended or _has_ended(run, rank, started):
+            run.ends.settle(rank, run_folder.last_change(run.folder))
+            if ended or run.ends.of(rank, started):
                 continue
             log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
             run.reports.append({"event": "status", "status": "killed", "rank": rank, "started": started})
@@ -279,9 +275,7 @@ class Runs:
         for record in records:
             if record.get("event") == "checkpoint":
                 run.state.checkpoint = seconds(record.get("timestamp")) or run.state.checkpoint
-            elif record.get("event") == "end":
-                when = seconds(record.get("timestamp")) or time.time()
-                run.rank_ends[rank] = End(when, str(record.get("status")), as_label(record.get("error")))
+            run.ends.take(rank, record)
 
     def _measure_processes(self) -> None:
         for run in self._followed.values():

@@ -27,6 +27,8 @@ EVENTS_FILE = re.compile(rf"events{_RANK}\.jsonl\Z")
 RUN_FILE = "run.json"
 # What a run says of its own end; that it was killed is the agent's to say.
 ENDINGS = ("finished", "crashed", "preempted")
+# An end so soon after a signal is the signal's doing.
+PREEMPTION_SECONDS = 1800.0
 _UNSAFE = re.compile(r"[/\x00-\x1f\x7f]+")
 _MAX_NAME_BYTES, _MAX_ENDING_BYTES = 120, 80
 
