@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainvitals import __version__, config
 from trainvitals.ending import end_on_signals, end_with
-from trainvitals.errors import SettingError, TrainVitalsError
+from trainvitals.errors import SettingError, TrainVitalsError, install_words
 from trainvitals.examples import EXAMPLES
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _attempt(command: Callable[[Settings, dict[str, Any]], int], parsed: dict[st
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("trainvitals"):
             raise
-        return _complain(f"{error.name} is missing: `pip install 'trainvitals[web]'`")
+        return _complain(f"{error.name} is missing: {install_words('web')}")
     except BrokenPipeError:
         return _finish(0)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainvitals.console import typed
-from trainvitals.errors import SourceAbsent, TrainVitalsError
+from trainvitals.errors import SourceAbsent, TrainVitalsError, install_words
 from trainvitals.journal import layout, slow
 from trainvitals.once import TIMEOUT_SECONDS, device_name, in_thread, problem
 from trainvitals.sources import PERIODS, Device
@@ -119,7 +119,7 @@ def _address(settings: dict[str, Any]) -> Iterator[Check]:
     try:
         from trainvitals.web.server import bind
     except ImportError as error:
-        yield Check("problem", "page", f"{error.name} is missing: `pip install 'trainvitals[web]'`")
+        yield Check("problem", "page", f"{error.name} is missing: {install_words('web')}")
         return
     try:
         bind(settings["host"], settings["port"]).close()

@@ -1,6 +1,11 @@
 """What can go wrong, said so that the reader can act: `port 8080 is taken; choose another with --port`."""
 
 
+def install_words(extra: str, flags: str = "") -> str:
+    """The package is on no index."""
+    return f"`pip install {flags}'./collector[{extra}]'` in the clone of TrainVitals"
+
+
 class TrainVitalsError(Exception):
     """A problem with a cause the user can change. `str()` is the one line they read."""
 

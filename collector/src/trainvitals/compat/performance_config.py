@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainvitals.errors import install_words
+
 log = logging.getLogger("trainvitals")
 
 
@@ -130,7 +132,7 @@ def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[
 
         found = yaml.safe_load(Path(config).expanduser().read_text(encoding="utf-8"))
     except ModuleNotFoundError:
-        log.warning("config: %s is not read: yaml is missing: `pip install 'trainvitals[web]'`", config)
+        log.warning("config: %s is not read: yaml is missing: %s", config, install_words("web"))
     except (OSError, yaml.YAMLError) as error:
         log.warning("config: %s is not read: %s", config, " ".join(str(error).split()))
     else:

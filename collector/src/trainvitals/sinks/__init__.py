@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from trainvitals.errors import TrainVitalsError
+from trainvitals.errors import TrainVitalsError, install_words
 
 _LOGIN = re.compile(r"//[^/@\s]*@")
 
@@ -56,7 +56,5 @@ def targets(texts: Iterable[str]) -> tuple[Target, ...]:
         library = importlib.util.find_spec(target.kind)
         # A folder of that name, as W&B makes one for its files, has no origin.
         if library is None or library.origin is None:
-            raise SinkError(
-                f"{target.shown}: {target.kind} is not installed: `pip install 'trainvitals[{target.kind}]'`"
-            )
+            raise SinkError(f"{target.shown}: {target.kind} is not installed: {install_words(target.kind)}")
     return found

@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from trainvitals.errors import TrainVitalsError
+from trainvitals.errors import TrainVitalsError, install_words
 from trainvitals.journal import layout
 from trainvitals.sinks import SinkError, Target, parse, run_info
 from trainvitals.sinks.follow import Follower
@@ -130,9 +130,8 @@ def make_backend(target: Target, run_name: str = "") -> Backend:
     try:
         return _imported(target, run_name)
     except ImportError as error:
-        extra = f"trainvitals[{target.kind}]"
         raise SinkError(f"{target.shown}: {target.kind} cannot be imported ({words(error)}): "
-                        f"`pip install --upgrade '{extra}'`") from error  # fmt: skip
+                        + install_words(target.kind, "--upgrade ")) from error  # fmt: skip
 
 
 def _imported(target: Target, run_name: str) -> Backend:
