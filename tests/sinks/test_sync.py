@@ -23,6 +23,7 @@ from tests.sinks.support import (
     wait_until,
     wandb_points,
 )
+from trainvitals.errors import install_words
 from trainvitals.journal import retention
 
 
@@ -85,16 +86,16 @@ def test_a_variable_with_a_bad_target_is_named(tmp_path: Path) -> None:
     assert done.stderr.startswith("trainvitals: TRAINVITALS_SINKS: 'wandb=p,mlfow=x' cannot be used: ")
 
 
-def test_a_run_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_a_run_that_is_not_there_is_answered_with_the_nearest_or_the_last(tmp_path: Path) -> None:
     needed("tensorboard")
     target = f"tensorboard={tmp_path}/tb"
-    empty = sync(tmp_path, "gema", target)
-    assert "RUN: 'gema' cannot be used" in empty.stderr
-    assert "holds no run" in empty.stderr
+    no_run = f"trainvitals: there is no run '{{}}' in {tmp_path}: "
+    assert sync(tmp_path, "gema", target).stderr.startswith(no_run.format("gema") + "it holds none")
     ended_run(tmp_path)
-    done = sync(tmp_path, "gema", target)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("are gemma\n")
+    near, far = sync(tmp_path, "gema", target), sync(tmp_path, "nosuch", target)
+    assert (near.returncode, near.stdout) == (2, "")
+    assert near.stderr.startswith(no_run.format("gema") + "the nearest are gemma, or name")
+    assert far.stderr.startswith(no_run.format("nosuch") + "the last ones are gemma, or name")
 
 
 @pytest.mark.parametrize("kind", ["tensorboard", "wandb", "mlflow"])
@@ -106,7 +107,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(kind: str, tmp_path: 
     words = [sys.executable, "-c", script, "serve", "--dir", str(tmp_path), "--sink", f"{kind}=x"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 2
-    assert done.stderr.endswith(f"{kind} is not installed: `pip install 'trainvitals[{kind}]'`\n")
+    assert done.stderr.endswith(f"{kind} is not installed: {install_words(kind)}\n")
 
 
 @pytest.mark.parametrize("kind", ["tensorboard", "wandb", "mlflow"])
@@ -119,7 +120,7 @@ def test_a_library_that_cannot_be_imported_is_named_with_what_it_lacks(kind: str
     done = sync(tmp_path, "gemma", f"{kind}={tmp_path}/x", environ={"PYTHONPATH": found})
     assert done.returncode == 1
     assert "No module named 'what_it_lacks'" in done.stderr
-    assert done.stderr.endswith(f"`pip install --upgrade 'trainvitals[{kind}]'`\n")
+    assert done.stderr.endswith(install_words(kind, "--upgrade ") + "\n")
     assert done.stderr.count("\n") == 1
 
 

@@ -14,12 +14,13 @@ from typing import Any
 
 from trainvitals.errors import SettingError
 from trainvitals.journal import layout, runs
-from trainvitals.sinks import Target, run_info, targets
+from trainvitals.sinks import SinkError, Target, run_info, targets
 from trainvitals.sinks.job import Job
 from trainvitals.sinks.supervisor import end_all
 
 BAR_SECONDS = 0.2
 BAR_WIDTH = 24
+NAMED_RUNS = 3
 
 
 @dataclass(slots=True)
@@ -71,10 +72,18 @@ def find_run(name: str, root: Path) -> Path:
     for folder in (layout.run_folder(root, name), Path(name).expanduser().absolute()):
         if name not in ("", ".", "..") and _is_run(folder):
             return folder
-    known = sorted(path.name for path in (root / "runs").glob("*") if _is_run(path))
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
-    fix = f"the nearest in {root} are {', '.join(near)}" if near else f"{root} holds no run: name another with --dir"
-    raise SettingError("RUN", name, fix)
+    raise SinkError(f"there is no run {name!r} in {root}: {_others(name, root)}, or name another journal with --dir")
+
+
+def _others(name: str, root: Path) -> str:
+    """What it may have been meant to be: one that is called alike, else one of the last."""
+    found = sorted((path for path in (root / "runs").glob("*") if _is_run(path)), key=run_info.last_written)
+    if not found:
+        return "it holds none; give the path of a run's folder"
+    names = [path.name for path in reversed(found)]
+    if near := difflib.get_close_matches(name, names, n=NAMED_RUNS):
+        return f"the nearest are {', '.join(near)}"
+    return f"the last ones are {', '.join(names[:NAMED_RUNS])}"
 
 
 def _is_run(folder: Path) -> bool:
