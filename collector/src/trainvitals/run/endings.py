@@ -51,37 +51,39 @@ def _is_success(code: object) -> bool:
 
 log = logging.getLogger("trainvitals")
 _lookout = Lookout()
-_living: list[Ending] = []
+# And the threads that they were started in.
+_living: dict[Ending, threading.Thread] = {}
 _waited_for: "WeakSet[Ending]" = WeakSet()
 _excepthook: Callable[..., Any] | None = None
+_thread_hook: Callable[..., Any] = threading.excepthook
 _exit: Callable[..., NoReturn] = sys.exit
 _exits: list[SystemExit] = []
 
 
 def watch_over(run: Ending) -> None:
-    global _excepthook, _exit
-    _living.append(run)
+    global _excepthook, _thread_hook, _exit
+    _living[run] = threading.current_thread()
     _waited_for.add(run)
     if _excepthook is None:
         _excepthook, sys.excepthook = sys.excepthook, _on_exception
+        _thread_hook, threading.excepthook = threading.excepthook, _on_threads_exception
         _exit, sys.exit = sys.exit, _on_exit
     # Some trainers' frameworks listen to SIGUSR1 only where nobody does yet, and set that up when they begin.
     listen((signal.SIGTERM,))
 
 
 def let_go(run: Ending) -> None:
-    if run in _living:
-        _living.remove(run)
+    _living.pop(run, None)
 
 
 def latest() -> Any:
-    return _living[-1] if _living else None
+    return next(reversed(list(_living)), None)
 
 
 def end_what_is_replaced(name: str) -> None:
     """In a notebook a cell that is run again starts its run again, and nobody ended the one before."""
     if _is_at_a_prompt():
-        for other in [other for other in _living if other.name == name]:
+        for other in [other for other in list(_living) if other.name == name]:
             other.end_at_exit()
 
 
@@ -171,6 +173,14 @@ def _on_exception(kind: type[BaseException], error: BaseException, trace: Traceb
     for run in list(_living) if not _is_at_a_prompt() else ():
         harmless(run.crash)(error)
     (_excepthook or sys.__excepthook__)(kind, error, trace)
+
+
+def _on_threads_exception(told: threading.ExceptHookArgs) -> None:
+    """It ends what was started in that thread, though the process goes on."""
+    for run, thread in list(_living.items()):
+        if thread is told.thread and told.exc_value is not None:
+            harmless(run.crash)(told.exc_value)
+    _thread_hook(told)
 
 
 def _on_exit(status: Any = None, /) -> NoReturn:
