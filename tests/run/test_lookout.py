@@ -1,4 +1,4 @@
-"""SIGTERM to a training that sits in C code ends it as it would have ended alone, and its status is told."""
+"""A signal to a training that sits in C code ends it as it would have ended alone, and its status is told."""
 
 import signal
 import subprocess
@@ -17,24 +17,44 @@ import trainvitals as tv
 {before}
 run = tv.start("stuck")
 run.log(loss=1.0)
+{after}
 print("in C", flush=True)
 hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
 """
 
 
-def _started(tmp_path: Path, before: str = "") -> "subprocess.Popen[str]":
-    process = started(SITS_IN_C.format(before=before), journal=tmp_path)
+def _started(tmp_path: Path, before: str = "", after: str = "") -> "subprocess.Popen[str]":
+    process = started(SITS_IN_C.format(before=before, after=after), journal=tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "in C\n"
     return process
 
 
-def test_it_dies_of_the_signal_and_was_preempted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_it_dies_of_the_signal_and_was_preempted(tmp_path: Path, number: signal.Signals) -> None:
     process = _started(tmp_path)
+    process.send_signal(number)
+    assert process.wait(timeout=20) == -number
+    told = run_json(run_folders(tmp_path)[0])
+    assert (told["status"], told["error"]) == ("preempted", number.name)
+
+
+def test_it_does_also_where_another_signal_was_handled_before(tmp_path: Path) -> None:
+    before = "signal.signal(signal.SIGUSR1, lambda *_: None)"
+    process = _started(tmp_path, before, "os.kill(os.getpid(), signal.SIGUSR1)")
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == -signal.SIGTERM
-    told = run_json(run_folders(tmp_path)[0])
-    assert (told["status"], told["error"]) == ("preempted", "SIGTERM")
+
+
+def test_whoever_started_it_with_nohup_keeps_it_when_the_terminal_is_closed(tmp_path: Path) -> None:
+    process = _started(tmp_path, "signal.signal(signal.SIGHUP, signal.SIG_IGN)")
+    try:
+        process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
 
 
 def test_where_the_run_has_a_handler_of_its_own_nothing_is_done_in_its_place(tmp_path: Path) -> None:

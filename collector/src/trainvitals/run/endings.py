@@ -19,7 +19,9 @@ from trainvitals.run.files import END_SECONDS
 from trainvitals.run.harmless import harmless, told
 from trainvitals.run.lookout import Lookout
 
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+# What ends a process from outside: a scheduler, or a terminal that is closed.
+_ENDERS = (signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (*_ENDERS, signal.SIGUSR1)
 
 
 class Ending(Protocol):
@@ -69,7 +71,7 @@ def watch_over(run: Ending) -> None:
         _thread_hook, threading.excepthook = threading.excepthook, _on_threads_exception
         _exit, sys.exit = sys.exit, _on_exit
     # Some trainers' frameworks listen to SIGUSR1 only where nobody does yet, and set that up when they begin.
-    listen((signal.SIGTERM,))
+    listen(_ENDERS)
 
 
 def let_go(run: Ending) -> None:
@@ -96,7 +98,7 @@ def listen(signals: tuple[signal.Signals, ...] = SIGNALS) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in signals:
             _chain(number)
-        _post_lookout(signal.SIGTERM)
+        _post_lookout()
 
 
 def _chain(number: signal.Signals) -> None:
@@ -108,19 +110,19 @@ def _chain(number: signal.Signals) -> None:
         signal.signal(number, _Listener(number, handler))
 
 
-def _post_lookout(number: signal.Signals) -> None:
+def _last_words(number: int) -> bool:
+    listener = signal.getsignal(number)
+    is_last = isinstance(listener, _Listener) and listener.before == signal.SIG_DFL
+    if is_last:
+        _tell(signal.Signals(number), True)
+        _wait()
+    return is_last and not _lookout.is_handled(number)
+
+
+def _post_lookout() -> None:
     """Where a signal would have ended the process at once, it still does when the main thread cannot see to it."""
-
-    def last_words() -> bool:
-        listener = signal.getsignal(number)
-        is_last = isinstance(listener, _Listener) and listener.before == signal.SIG_DFL
-        if is_last:
-            _tell(number, True)
-            _wait()
-        return is_last and not _lookout.is_handled.is_set()
-
     try:
-        _lookout.post(number, last_words)
+        _lookout.post(_ENDERS, _last_words)
     except (OSError, RuntimeError, ValueError) as error:
         log.debug("signals are handled by the main thread alone: %s", error)
 
@@ -143,7 +145,7 @@ class _Listener:
         self._number, self.before = number, before
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        _lookout.is_handled.set()
+        _lookout.handled(number)
         is_last = self.before == signal.SIG_DFL and signal.getsignal(number) is self
         _tell(self._number, is_last)
         if callable(self.before):

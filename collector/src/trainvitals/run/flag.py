@@ -15,6 +15,9 @@ class Flag:
     def set(self) -> None:
         self._is_set = True
 
+    def clear(self) -> None:
+        self._is_set = False
+
     def is_set(self) -> bool:
         return self._is_set
 

@@ -1,4 +1,4 @@
-"""SIGTERM to a process that sits in C code, as in a collective that hangs: Python's handlers wait until it is back.
+"""A signal to a process that sits in C code, as in a collective that hangs: Python's handlers wait until it is back.
 
 Without a handler it would have died at once. So a thread is told of each signal by the interpreter's wake-up
 descriptor; where the main thread does not come to its handler soon, the thread says the run's last words and lets the
@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from trainvitals.run.flag import Flag
 
@@ -21,9 +21,17 @@ _COMPUTES_IN_C = ("torch", "tensorflow", "jax")
 class Lookout:
     def __init__(self) -> None:
         self._ends: tuple[int, int] | None = None
-        self.is_handled = Flag()
+        self._flags: dict[int, Flag] = {}
 
-    def post(self, number: signal.Signals, last_words: Callable[[], bool]) -> None:
+    def handled(self, number: int) -> None:
+        """By the main thread, which has come to the signal's handler."""
+        if number in self._flags:
+            self._flags[number].set()
+
+    def is_handled(self, number: int) -> bool:
+        return self._flags[number].is_set()
+
+    def post(self, numbers: Collection[int], last_words: Callable[[int], bool]) -> None:
         """By the main thread. `last_words` says whether the signal is to end the process. Where somebody else has the
         wake-up descriptor, or there is none left to have, it is as with any handler."""
         if self._ends is not None or not any(name in sys.modules for name in _COMPUTES_IN_C):
@@ -36,7 +44,8 @@ class Lookout:
             signal.set_wakeup_fd(before)
             self.leave(_keep_wakeup=True)
             return
-        threading.Thread(target=self._watch, args=(number, last_words), name="trainvitals-lookout", daemon=True).start()
+        self._flags = {number: Flag() for number in numbers}
+        threading.Thread(target=self._watch, args=(last_words,), name="trainvitals-lookout", daemon=True).start()
 
     def leave(self, *, _keep_wakeup: bool = False) -> None:
         """In a forked child, whose signals are its own."""
@@ -48,17 +57,21 @@ class Lookout:
         for end in ends:
             os.close(end)
 
-    def _watch(self, number: signal.Signals, last_words: Callable[[], bool]) -> None:
+    def _watch(self, last_words: Callable[[int], bool]) -> None:
         assert self._ends is not None
         reads = self._ends[0]
         while told := os.read(reads, 1):
-            if told[0] == number and not self.is_handled.wait(GRACE_SECONDS) and last_words():
-                _die_of(number)
+            flag = self._flags.get(told[0])
+            if flag is None:
+                continue
+            if not flag.wait(GRACE_SECONDS) and last_words(told[0]):
+                _die_of(told[0])
+            flag.clear()
 
 
-def _die_of(number: signal.Signals) -> None:
+def _die_of(number: int) -> None:
     """Python sets handlers in the main thread alone."""
     import ctypes
 
-    ctypes.CDLL(None).signal(int(number), 0)
+    ctypes.CDLL(None).signal(number, 0)
     os.kill(os.getpid(), number)
