@@ -4,6 +4,7 @@ What cannot be written is dropped and counted; the first failure is logged once.
 lines go through a bounded queue, so that the caller never waits.
 """
 
+import errno
 import logging
 import os
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 from weakref import WeakSet
 
 from trainvitals.journal import slow
-from trainvitals.journal.descriptors import FOLDER_FLAGS, close_if, moved_up, open_regular
+from trainvitals.journal.descriptors import FOLDER_FLAGS, close_if, moved_up, open_regular, whole_length
 from trainvitals.journal.layout import stamped
 from trainvitals.journal.record import encode, timestamp
 
@@ -48,7 +49,8 @@ class WarnOnce:
     def __call__(self, kind: str, text: str) -> None:
         if kind not in self._said:
             self._said.add(kind)
-            log.warning("%s", text)
+            with suppress(Exception):  # a handler of the log may fail as well
+                log.warning("%s", text)
 
 
 class Appender:
@@ -76,7 +78,7 @@ class Appender:
         self.counts = Counts()
         _living.add(self)
         if slow.is_slow(folder):
-            self._defer("is on network storage")
+            self._defer("is on network storage", slow.NEVER)
             self._say()
 
     def append(self, record: Mapping[str, Any]) -> bool:
@@ -89,8 +91,9 @@ class Appender:
 
     def append_line(self, line: bytes) -> bool:
         """The same for a record that is encoded already, its timestamp first."""
-        if self._queue is not None:
-            return self._queue.put(line) or self._refuse("storage is slower than the records come")
+        queue = self._queue
+        if queue is not None and not queue.is_calm:
+            return queue.put(line) or self._refuse("storage is slower than the records come")
         with self._lock:
             if self._write(line, 1):
                 return True
@@ -100,7 +103,7 @@ class Appender:
     @property
     def is_queued(self) -> bool:
         """Whether lines go through the queue, because a write could make the caller wait."""
-        return self._queue is not None
+        return self._queue is not None and not self._queue.is_calm
 
     def close(self, deadline: float | None = None) -> None:
         """Writes what waits, until `deadline` (of time.monotonic(); two seconds from now) at most."""
@@ -125,18 +128,20 @@ class Appender:
             began = time.monotonic()
             if began >= self._check_at or (self._expected != self._size and self._fd != _CLOSED):
                 self._make_ready(began)
-            self._expected = self._size + len(lines)
+            self._expected = size = self._size + len(lines)
             written = os.write(self._fd, lines)
             if time.monotonic() - began > SLOW_WRITE_SECONDS:
-                self._defer("took over 20 ms for a write")
+                self._defer("took over 20 ms for a write", slow.CALM_SECONDS)
             if written != len(lines):
                 return self._take_back(lines, written, count)
-            self._size = self._expected
-            if self._size >= self._max_bytes:
+            self._size = size
+            if size >= self._max_bytes:
                 self._check_at = 0.0
             self.counts.written += count
             return True
         except OSError as error:
+            if error.errno is None:  # a signal's handler raised it, a TimeoutError say, and meant the caller
+                raise
             return self._drop(count, error.strerror or str(error))
         finally:
             self._busy = False
@@ -225,7 +230,7 @@ class Appender:
             self.path = self._folder / stamped(self._name, self._suffix, time.time() + later)
             with suppress(FileExistsError):
                 return moved_up(open_regular(self.path.name, _FLAGS | os.O_EXCL, folder))
-        raise FileExistsError(f"no free name for {self._name} in {self._folder}")
+        raise FileExistsError(errno.EEXIST, f"no free name for {self._name} in {self._folder}")
 
     def _shut(self) -> None:
         if self._fd != _CLOSED:
@@ -251,10 +256,12 @@ class Appender:
             while True:
                 self._warn(*self._words.popleft())
 
-    def _defer(self, reason: str) -> None:
-        if self._queue is None:
-            self._queue = slow.Queue(self._write_queued)
-            self._words.append(("slow", f"{self._folder} {reason}: a kill may now lose the last second of records"))
+    def _defer(self, reason: str, calm_seconds: float) -> None:
+        if self._queue is not None:
+            self._queue.disturb()
+            return
+        self._queue = slow.Queue(self._write_queued, calm_seconds)
+        self._words.append(("slow", f"{self._folder} {reason}: a kill may now lose the last second of records"))
 
     def _write_queued(self, lines: bytes) -> None:
         with self._lock:
@@ -272,18 +279,6 @@ class Appender:
 
 def _today() -> int:
     return int(time.time()) // _DAY
-
-
-def whole_length(fd: int) -> int:
-    """The length up to and with the last newline: what is past it was cut off by a crash."""
-    end = os.fstat(fd).st_size
-    while end > 0:
-        start = max(0, end - 65536)
-        newline = os.pread(fd, end - start, start).rfind(b"\n")
-        if newline >= 0:
-            return start + newline + 1
-        end = start
-    return 0
 
 
 _living: "WeakSet[Appender]" = WeakSet()

@@ -52,3 +52,15 @@ def close_if(fd: int, ours: tuple[int, int]) -> None:
     """Leaves a number alone that went to another file."""
     if identity(fd) == ours:
         os.close(fd)
+
+
+def whole_length(fd: int) -> int:
+    """The length up to and with the last newline: what is past it was cut off by a crash."""
+    end = os.fstat(fd).st_size
+    while end > 0:
+        start = max(0, end - 65536)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0

@@ -24,7 +24,7 @@ _LONG_INTEGER = re.compile(rb"\d{19}")
 # Python's own bound on the digits it turns into an integer, 4300, in bits.
 _MAX_INTEGER_BITS = 14_283
 _MILLISECONDS = tuple(f"{ms:03d}Z" for ms in range(1000))
-_last_second = (-1, "")
+_last_second = (-1_000_000_000, "")
 
 
 class Unencodable(ValueError):
@@ -34,13 +34,13 @@ class Unencodable(ValueError):
 def timestamp(nanoseconds: int | None = None) -> str:
     """UTC with milliseconds. The part up to the second is kept, as most calls fall into the same one."""
     global _last_second
-    milliseconds = (time.time_ns() if nanoseconds is None else nanoseconds) // 1_000_000
-    second, rest = divmod(milliseconds, 1000)
-    known, text = _last_second
-    if second != known:
+    began, text = _last_second
+    since = (time.time_ns() if nanoseconds is None else nanoseconds) - began
+    if not 0 <= since < 1_000_000_000:
+        second, since = divmod(since + began, 1_000_000_000)
         text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(second))
-        _last_second = (second, text)
-    return text + _MILLISECONDS[rest]
+        _last_second = (second * 1_000_000_000, text)
+    return text + _MILLISECONDS[since // 1_000_000]
 
 
 def timestamp_at(when: float) -> str:

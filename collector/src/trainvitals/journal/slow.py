@@ -16,6 +16,10 @@ MAX_LINES = 10_000
 MAX_BYTES = 8 * 2**20
 FLUSH_SECONDS = 2.0
 GATHER_SECONDS = 0.01
+# A processor that was busy elsewhere, or a large checkpoint, makes a write wait just as slow storage does.
+CALM_SECONDS = 60.0
+MOST_CALM_SECONDS = 3600.0
+NEVER = float("inf")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _SLOW_TYPES = frozenset(
     ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "beegfs", "ceph", "glusterfs", "gpfs", "lustre", "ocfs2",
@@ -81,12 +85,23 @@ class Queue:
     `put` may be called from a signal handler that came in the middle of another `put`.
     """
 
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
+    def __init__(self, write: Callable[[bytes], None], calm_seconds: float = NEVER) -> None:
+        self._write, self._calm_seconds = write, calm_seconds
+        self._calm_at = time.monotonic() + calm_seconds
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._lock = threading.RLock()
         self._bytes = 0
         self._thread: threading.Thread | None = None
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether all is written, and no write was slow for so long that the next may be direct again."""
+        return not self._bytes and time.monotonic() >= self._calm_at
+
+    def disturb(self) -> None:
+        """A write was slow again: the next calm has to last twice as long, so that few calls ever wait."""
+        self._calm_seconds = max(self._calm_seconds, min(2 * self._calm_seconds, MOST_CALM_SECONDS))
+        self._calm_at = time.monotonic() + self._calm_seconds
 
     def put(self, line: bytes) -> bool:
         with self._lock:

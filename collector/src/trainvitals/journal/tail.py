@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from trainvitals.journal.append import whole_length
+from trainvitals.journal.descriptors import whole_length
 from trainvitals.journal.record import Record, decode
 
 CHUNK_BYTES = 1 << 20

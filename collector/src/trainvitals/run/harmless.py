@@ -1,7 +1,9 @@
 """Nothing of ours reaches the run: an exception becomes one warning and a count."""
 
 import logging
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -19,18 +21,33 @@ def harmless(method: Call) -> Call:
             return method(*arguments, **more)
         except Exception as error:
             # At the limit of recursion even to say so fails.
-            try:
+            with suppress(RecursionError):
                 failed = getattr(arguments[0], "failed", None) if arguments else None
                 (failed or warn)(error)
-            except RecursionError:
-                return None
             return None
 
     return cast(Call, safe)
 
 
 def warn(error: BaseException) -> None:
-    log.warning("monitoring failed and training goes on: %s", told(error))
+    let_through(error)
+    with suppress(Exception):  # a handler of the log may fail as well
+        log.warning("monitoring failed and training goes on: %s", told(error))
+
+
+def let_through(error: BaseException) -> None:
+    """What a signal's handler raises while it interrupts us, a timeout say, is meant for the code that called us."""
+    handlers = [_code_of(signal.getsignal(number)) for number in signal.valid_signals()]
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            raise error
+        trace = trace.tb_next
+
+
+def _code_of(handler: Any) -> object:
+    handler = getattr(handler, "func", handler)  # of a partial
+    return getattr(handler, "__code__", getattr(type(handler).__call__, "__code__", handler))
 
 
 def told(error: BaseException) -> str:

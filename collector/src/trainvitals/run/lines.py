@@ -11,6 +11,7 @@ from trainvitals.journal.record import encode
 from trainvitals.run import names
 from trainvitals.run import values as values_of
 from trainvitals.run.bounds import is_afar
+from trainvitals.run.harmless import let_through
 from trainvitals.run.values import Failed, Later, Refused, Values
 
 MAX_NAMES = 10_000
@@ -50,7 +51,8 @@ class Lines:
             if is_afar(given):
                 raise ValueError
             return int(given)
-        except Exception:
+        except Exception as error:
+            let_through(error)
             self._failed(Refused(f"a step is a number at hand, and no {type(given).__name__}"))
             return None
 

@@ -8,15 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from orjson import OPT_APPEND_NEWLINE, dumps
+
 from trainvitals.journal.append import WarnOnce
-from trainvitals.journal.record import encode_plain, timestamp
+from trainvitals.journal.record import timestamp
 from trainvitals.journal.run_files import RunFiles
 from trainvitals.run import alerts, cuda, endings, facts, names
 from trainvitals.run import values as values_of
 from trainvitals.run.arrivals import Arrivals, line_of
 from trainvitals.run.data import data
 from trainvitals.run.files import Files
-from trainvitals.run.harmless import harmless
+from trainvitals.run.harmless import harmless, let_through
 from trainvitals.run.harmless import told as told_of
 from trainvitals.run.here import Here
 from trainvitals.run.lines import Lines
@@ -95,18 +97,18 @@ class Run(Here):
         try:
             if values is not None:
                 more = values if type(values) is dict and not more else {**values, **more}
-            if step is not None or not more.keys() <= names.own:
+            if step is not None or not names.own.issuperset(more):
                 more, step = self._lines.named(more, step)
             number, times = self._timer.take(step)
             if number in _LOOK_AFTER_STEPS:
                 self._look_around()
             record = {"timestamp": timestamp(), "step": number, **(times or {}), **more}
             try:
-                line = encode_plain(record)
+                line = dumps(record, option=OPT_APPEND_NEWLINE)
             except TypeError:
                 line = self._lines.of(record)
-            # A list or a mapping, or text that looks like one; these are rare, and found faster so than by their types.
-            if line.rfind(b"[") > 0 or line.rfind(b"{") > 0:
+            # None or NaN, a list, a mapping, or text that looks like one: rare, and found faster so than by their types.
+            if line.rfind(b"null") > 0 or line.rfind(b"[") > 0 or line.rfind(b"{") > 0:
                 line = self._lines.of(record)
             self._append_line(line if len(line) <= values_of.MAX_LINE_BYTES else self._lines.shorter(record))
             if self._later.waiting or self._timer.later or self._alerts:
@@ -237,6 +239,7 @@ class Run(Here):
         self._files = None
 
     def failed(self, error: BaseException) -> None:
+        let_through(error)
         self.troubles += 1
         said = str(error) if isinstance(error, values_of.Refused) else told_of(error)
         # Where the system refuses everything (no descriptors, no space) one warning says so.

@@ -124,8 +124,11 @@ class Timer:
 
     def take(self, step: int | None) -> tuple[int, Seconds | None]:
         """For a `log`: which step it speaks of, and the times that go into its line."""
-        if not self.is_used:
-            return self._take_alone(step)
+        if not self.is_used:  # where nobody says what a step is, each `log` is one
+            self._logged = self._logged + 1 if step is None else 0
+            self.number = number = self.number + 1 if step is None else step
+            rests = (self.spent or self.waited) and self.thread == get_ident()
+            return number, self.rest() if rests else None
         if step is not None and not self._adopts(step):
             return step, None
         try:
@@ -133,14 +136,6 @@ class Timer:
         except IndexError:  # none has ended, or another thread's `log` was first
             return (self.number if step is None else step), None
         return (number if step is None else step), took
-
-    def _take_alone(self, step: int | None) -> tuple[int, Seconds | None]:
-        """Where nobody says what a step is, each `log` is one."""
-        self._logged = self._logged + 1 if step is None else 0
-        self.number = self.number + 1 if step is None else step
-        if (self.spent or self.waited) and self.thread == get_ident():
-            return self.number, self.rest()
-        return self.number, None
 
     def _adopts(self, step: int) -> bool:
         """The step under way, or the one that ended last, by the number that the run gives it: counted from 0, say, or
@@ -247,10 +242,11 @@ class Phase(Here):
     def __exit__(self, *_: object) -> None:
         took = clock() - self._began
         timer, name = self._timer, self._name
-        if timer.open and timer.open[-1] is self:
-            timer.open.pop()
-            if timer.open:
-                timer.open[-1]._inner += took
+        opened = timer.open
+        if opened and opened[-1] is self:
+            opened.pop()
+            if opened:
+                opened[-1]._inner += took
             timer.timed.add(name)
             if self._span is None:
                 timer.spend(name, took - self._inner)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from trainvitals.journal.record import Unencodable, encode
 from trainvitals.run.bounds import MAX_ENTRIES, PLAIN, TooMuch, bounded, is_afar
+from trainvitals.run.harmless import let_through
 
 Values = dict[str, Any]
 Failed = Callable[[BaseException], None]
@@ -100,6 +101,7 @@ def settle(values: Values, step: int, later: Later | None, failed: Failed, cut: 
             cut()
             settled[name] = str(words)
         except Exception as error:
+            let_through(error)
             failed(error if isinstance(error, Refused) else Refused(f"{name}: {type(error).__name__}"))
         else:
             if taken is not None:
