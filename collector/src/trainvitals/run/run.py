@@ -107,7 +107,7 @@ class Run(Here):
                 line = dumps(record, option=OPT_APPEND_NEWLINE)
             except TypeError:
                 line = self._lines.of(record)
-            # None or NaN, a list, a mapping, or text that looks like one: rare, and found faster so than by their types.
+            # None, NaN, a list, a mapping, or text that looks like one: rare, and found faster so than by their types.
             if line.rfind(b"null") > 0 or line.rfind(b"[") > 0 or line.rfind(b"{") > 0:
                 line = self._lines.of(record)
             self._append_line(line if len(line) <= values_of.MAX_LINE_BYTES else self._lines.shorter(record))
