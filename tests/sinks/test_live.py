@@ -66,6 +66,29 @@ def test_one_target_that_hangs_stops_neither_the_other_nor_the_end(tmp_path: Pat
     trainer.end()
 
 
+def test_readings_of_the_machine_end_with_the_run(tmp_path: Path) -> None:
+    needed("tensorboard")
+    trainer = Trainer(tmp_path)
+    with serving(tmp_path, "--simulate", "1", "--interval", "0.1", "--sink", f"tensorboard={tmp_path}/tb",
+                 env=environment(tmp_path)):  # fmt: skip
+        trainer.step()
+        wait_until(lambda: readings_until(tmp_path) > 0)
+        trainer.end()
+        ended = time.time()
+        state = next((trainer.folder / "agent" / "sinks").glob("*.tensorboard-*.json"))
+        wait_until(lambda: '"over":["finished"' in state.read_text().replace(" ", ""))
+    assert ended - 3 < readings_until(tmp_path) <= ended
+
+
+def readings_until(root: Path) -> float:
+    """When the last one was."""
+    if not (root / "tb" / "gemma").is_dir():
+        return 0.0
+    events = tensorboard_events(root / "tb" / "gemma")
+    names = [name for name in events.Tags()["scalars"] if name.startswith("resources/")]
+    return max((point.wall_time for name in names for point in events.Scalars(name)), default=0.0)
+
+
 def test_runs_that_were_not_asked_for_stay_where_they_are(tmp_path: Path) -> None:
     needed("tensorboard")
     ended_run(tmp_path, name="somebody-elses")

@@ -87,6 +87,17 @@ def test_a_slot_is_told_when_the_next_begins_and_once(tmp_path: Path) -> None:
     assert again.rows(last=True) == []
 
 
+def test_lines_that_may_be_of_after_the_end_wait_until_that_is_known(tmp_path: Path) -> None:
+    write(tmp_path / "gpu_metrics_20261118_000000.jsonl", [gpu_line(age, utilization_percent=1.0) for age in range(9)])
+    series = NodeSeries(tmp_path, "gpu", BEGAN)
+    series.lived = BEGAN + 3
+    assert [row.step for row in series.rows(last=True)] == [0, 1, 2, 3]
+    series.lived = BEGAN + 8
+    series.end = BEGAN + 5
+    assert [row.step for row in series.rows(last=True)] == [4, 5]
+    assert series.is_past_end()
+
+
 def test_lines_that_were_thinned_meanwhile_bring_nothing_twice(tmp_path: Path) -> None:
     path = tmp_path / "gpu_metrics_20261118_000000.jsonl"
     write(path, [gpu_line(age, utilization_percent=float(age)) for age in range(180)])
@@ -116,7 +127,7 @@ def test_a_run_that_lives_is_shown_its_own_gpus_once_it_told_them(
 ) -> None:
     monkeypatch.setenv("TRAINVITALS_HOSTNAME", "node1")
     trainer = Trainer(tmp_path)
-    began = time.time()
+    began = time.time() - 5
     lines = [{"timestamp": timestamp_at(began + age), "gpu_index": number, "uuid": f"GPU-{number}",
               "utilization_percent": 1.0} for age in (1, 2, 3) for number in (0, 1)]  # fmt: skip
     write(tmp_path / "gpu" / "node1" / "gpu_metrics_20261118_000000.jsonl", lines)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trainvitals.journal import layout
 from trainvitals.sinks import Target, run_info
+from trainvitals.sinks.run_info import RunInfo
 from trainvitals.sinks.state import SinkBusy, peek, state_path
 from trainvitals.sinks.stream import Stream, words
 
@@ -81,13 +82,14 @@ class Follower:
         moved = True
         while moved and time.monotonic() < deadline:
             moved = stream.advance()
-        if not moved and time.monotonic() - followed.looked_at >= SCAN_SECONDS:
+        if time.monotonic() - followed.looked_at >= SCAN_SECONDS:
             followed.looked_at = time.monotonic()
-            self._end_if_over(folder, stream)
+            modified = folder.stat().st_mtime_ns
+            info = stream.info()
+            if not moved:
+                self._end_if_over(folder, stream, info, modified)
 
-    def _end_if_over(self, folder: Path, stream: Stream) -> None:
-        modified = folder.stat().st_mtime_ns
-        info = stream.info()
+    def _end_if_over(self, folder: Path, stream: Stream, info: RunInfo, modified: int) -> None:
         if info.ended is None or not (stream.is_past_end() or time.time() - info.ended > LAST_LINES_SECONDS):
             return
         _drain(stream)

@@ -4,6 +4,7 @@
 The step is the second since the start: a point a second for ten minutes, then one every ten seconds.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,9 @@ class NodeSeries:
         self._open_slot, self._open = -1, Row("resources", 0, began, {})
         self.next_slot = 0
         self.end: float | None = None
+        # When the run is known to have lived last: a line of later may be one of after its end, and waits.
+        self.lived = math.inf
+        self._waiting: list[tuple[float, dict[str, float]]] = []
         self._passed_end = False
 
     def is_past_end(self) -> bool:
@@ -69,6 +73,7 @@ class NodeSeries:
         one that is not over too."""
         if self.waits and until is None and not last:
             return []
+        self._admit()
         while self._read():
             if until is None or self._open_slot >= until:
                 break
@@ -87,6 +92,7 @@ class NodeSeries:
                 self._tail.follow(path)
                 if self._tail.has_news(path) and (records := self._tail.read(path)):
                     self._take(path, records)
+                    self._admit()
                     return True
         return False
 
@@ -99,10 +105,17 @@ class NodeSeries:
             when = seconds(record.get("timestamp"))
             if when is None or when < self._began or (self.uuids and line.get("uuid") not in self.uuids):
                 continue
-            if self.end is not None and when > self.end:
+            self._waiting.append((when, VALUES[self._kind](line)))
+
+    def _admit(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for when, values in waiting:
+            if when <= (self.lived if self.end is None else self.end):
+                self._add(when, values)
+            elif self.end is None:
+                self._waiting.append((when, values))
+            else:
                 self._passed_end = True
-                continue
-            self._add(when, VALUES[self._kind](line))
 
     def _carry(self, record: Record) -> dict[str, Any]:
         """The line made whole: a field is written when it changes."""

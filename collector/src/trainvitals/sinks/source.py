@@ -78,6 +78,7 @@ class RunSource:
 
     def info(self) -> RunInfo:
         """What is told later, as which GPUs it uses, counts from now on."""
+        now = time.time()
         info = run_info.read(self._folder)._replace(began=self._began, gpus=self._gpus)
         self._places = info.places
         for host, uuids in info.hosts.items():
@@ -88,7 +89,7 @@ class RunSource:
             gpus.uuids = uuids if all(uuid.startswith("GPU-") for uuid in uuids) else frozenset()
             gpus.waits = not (uuids or info.is_over) and time.time() < self._began + NAMED_WITHIN_SECONDS
         for series in self._series.values():
-            series.end = info.ended
+            series.end, series.lived = info.ended, now
         self._name_gpus()
         return info
 
