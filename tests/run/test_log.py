@@ -110,7 +110,7 @@ def test_a_value_of_no_use_costs_itself_and_one_warning(
     assert len(caplog.records) == 1 and caplog.records[0].levelno == logging.WARNING
 
 
-@pytest.mark.parametrize("step", ["third", object(), math.nan, Failing(), [1]], ids=range(5))
+@pytest.mark.parametrize("step", ["third", object(), math.nan, Failing(), [1], -5], ids=range(6))
 def test_a_step_that_is_no_number_costs_no_record(run: tv.Run, step: Any, caplog: pytest.LogCaptureFixture) -> None:
     run.log(loss=1, step=step)
     run.log({"loss": 2, "step": step})
@@ -118,6 +118,7 @@ def test_a_step_that_is_no_number_costs_no_record(run: tv.Run, step: Any, caplog
         pass
     records = written(run)
     assert [record["loss"] for record in records if "loss" in record] == [1, 2] and len(caplog.records) == 1
+    assert [record["step"] for record in records] == [1, 2, 1]
 
 
 def test_steps_may_be_any_kind_of_number(run: tv.Run) -> None:

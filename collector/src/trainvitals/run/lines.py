@@ -36,7 +36,7 @@ class Lines:
             values = names.fold_all(values)
             among = values.pop("step", None)
             step = among if step is None else step
-        return values, step if step is None or type(step) is int else self.step(step)
+        return values, step if step is None or (type(step) is int and step >= 0) else self.step(step)
 
     def shorter(self, record: Values) -> bytes:
         self._cut()
@@ -48,13 +48,15 @@ class Lines:
 
     def step(self, given: Any) -> int | None:
         try:
-            if is_afar(given):
-                raise ValueError
-            return int(given)
+            number = -1 if is_afar(given) else int(given)
         except Exception as error:
             let_through(error)
-            self._failed(Refused(f"a step is a number at hand, and no {type(given).__name__}"))
-            return None
+            number = -1
+        if number >= 0:
+            return number
+        told = given if type(given) is int else type(given).__name__
+        self._failed(Refused(f"a step is a number at hand from 0 on, not {told}"))
+        return None
 
     def _cut(self) -> None:
         self._warn("long", "a record of more than 64 KiB or 1000 entries is cut: long text and lists are not for `log`")
