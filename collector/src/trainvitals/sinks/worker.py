@@ -153,6 +153,8 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
     for name in ("mlflow", "alembic", "urllib3", "wandb"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    # As they are imported, some of them set levels and handlers of their own again.
+    logging.disable(logging.INFO)
     job = Job(**json.loads(sys.stdin.readline()))
     worker = Worker(job)
     signal.signal(signal.SIGTERM, lambda *_: _end(worker))
