@@ -6,11 +6,18 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from trainvitals.journal import layout
 
 PORT = 8080
+# As `-m trainvitals.cli`, but for the training's folder: what lies there is not to be imported as `logging`, say.
+_PROGRAM = """import sys
+sys.path[:] = [*filter(None, sys.path), sys.argv.pop(1)]
+from trainvitals.cli import main
+sys.exit(main())"""
+_PACKAGES = Path(__file__).parents[2]
 
 
 class ChildAgent:
@@ -33,14 +40,16 @@ class ChildAgent:
         """It ends by itself, too, when this process is gone."""
         self._users -= 1
         if self._users == 0 and self.is_running:
-            self._process.terminate()
+            with suppress(PermissionError):  # this process is another user by now
+                self._process.terminate()
 
     def _pass_on(self) -> None:
         """Its address. Not all that it says: who prints from a thread while the interpreter ends may kill it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.lstrip().startswith("page") and not sys.is_finalizing():
-                print(f"trainvitals: {line.strip()}", file=sys.stderr)
+            if line.lstrip().startswith("page") and sys.stderr is not None and not sys.is_finalizing():
+                with suppress(OSError, ValueError):
+                    print(f"trainvitals: {line.strip()}", file=sys.stderr)
         self._process.wait()
 
 
@@ -59,12 +68,16 @@ def start(root: Path, *flags: str) -> ChildAgent | None:
 
 
 def _spawn(root: Path, flags: tuple[str, ...]) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-m", "trainvitals.cli", "serve", "--with-parent", str(os.getpid()), "--dir", str(root),
-             "--port", str(_free_port()), *flags]  # fmt: skip
+    words = [sys.executable, "-c", _PROGRAM, str(_PACKAGES), "serve", "--with-parent", str(os.getpid()),
+             "--dir", str(root), "--port", str(_free_port()), *flags]  # fmt: skip
     # Not a child of the training job to its launcher: a session of its own, and no rank's variables.
     environ = {key: value for key, value in os.environ.items() if key != "TRAINVITALS_RUN_ID"}
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=environ,
-                            start_new_session=True)  # fmt: skip
+    # Its own children keep off the training's folder as it does.
+    environ["PYTHONSAFEPATH"] = "1"
+    # In a program that was started without stderr its number is that of any file.
+    errors = None if sys.__stderr__ is not None else subprocess.DEVNULL
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                            env=environ, start_new_session=True)  # fmt: skip
 
 
 def is_listened_to(root: Path, host: str = "") -> bool:
