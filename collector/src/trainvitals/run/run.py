@@ -11,6 +11,7 @@ from typing import Any
 from orjson import OPT_APPEND_NEWLINE, dumps
 
 from trainvitals.journal.append import WarnOnce
+from trainvitals.journal.layout import PREEMPTION_SECONDS
 from trainvitals.journal.record import timestamp
 from trainvitals.journal.run_files import RunFiles
 from trainvitals.run import alerts, cuda, endings, facts, names
@@ -27,7 +28,6 @@ from trainvitals.run.timing import Phase, Step, Timer
 
 # A GPU that was not in use when the run began is looked for again, and so is who listens to signals by then.
 _LOOK_AFTER_STEPS = frozenset({1, 2, 10, 100})
-PREEMPTION_SECONDS = 1800.0
 
 
 class Run(Here):
