@@ -1,11 +1,16 @@
 """How a command that runs until it is told to stop is told: by a signal, or by the end of the process it belongs to.
 
 end_on_signals(); try: …; except KeyboardInterrupt: …    # SIGTERM and SIGHUP too, as Ctrl-C does
+at_end_of_input(lambda: os._exit(0))
 """
 
 import os
 import signal
+import sys
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 PARENT_SECONDS = 1.0
 
@@ -26,6 +31,18 @@ def end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def at_end_of_input(end: Callable[[], object]) -> None:
+    """Whoever started this process holds the other end of its input, and lets go of it however they end."""
+    threading.Thread(target=_read_out, args=(end,), daemon=True).start()
+
+
+def _read_out(end: Callable[[], object]) -> None:
+    with suppress(OSError, ValueError):
+        while sys.stdin.buffer.read(4096):
+            pass
+    end()
 
 
 def _interrupt(*_: object) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import ray
 
+from trainvitals.ending import at_end_of_input
+
 # As Ray calls what it counts -> as it is called here. Memory is in bytes.
 RESOURCES = {"CPU": "cpu", "GPU": "gpu", "memory": "memory_bytes", "object_store_memory": "object_store_bytes"}
 
@@ -79,7 +81,7 @@ def watch_cluster(run: Any, interval: float = 10.0) -> ClusterWatch | None:
 
 def main(address: str, interval: float) -> None:
     """Until whoever started it is gone: they hold the other end of our input."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    at_end_of_input(lambda: os._exit(0))
     ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     while True:
         _say(cluster_resources() | {"time": time.time()})
@@ -88,12 +90,6 @@ def main(address: str, interval: float) -> None:
 
 def _say(found: Mapping[str, Any]) -> None:
     print(json.dumps(found), flush=True)
-
-
-def _end_with_parent() -> None:
-    while sys.stdin.buffer.read(4096):
-        pass
-    os._exit(0)
 
 
 if __name__ == "__main__":

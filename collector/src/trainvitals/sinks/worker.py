@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from trainvitals.ending import at_end_of_input
 from trainvitals.errors import TrainVitalsError, install_words
 from trainvitals.journal import layout
 from trainvitals.sinks import SinkError, Target, parse, run_info
@@ -159,7 +160,7 @@ def main() -> int:
     worker = Worker(job)
     signal.signal(signal.SIGTERM, lambda *_: _end(worker))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, args=(worker,), daemon=True).start()
+    at_end_of_input(lambda: _end(worker))
     try:
         return worker.run()
     except TrainVitalsError as error:
@@ -176,12 +177,6 @@ def _end(worker: Worker) -> None:
         timer = threading.Timer(END_SECONDS, os._exit, (FAILED,))
         timer.daemon = True
         timer.start()
-
-
-def _end_with_parent(worker: Worker) -> None:
-    with suppress(OSError, ValueError):
-        sys.stdin.read()
-    _end(worker)
 
 
 if __name__ == "__main__":
