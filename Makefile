@@ -48,7 +48,7 @@ bench: .venv/.bench ## Measure what monitoring costs, beside other tools (QUICK=
 
 .PHONY: docs
 docs: .venv/.runtime ## Write docs/metrics.md anew from the metric table
-	@$(VENV)/python -m trainvitals.catalog > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	@$(VENV)/python -m trainvitals.metrics_page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
 
 .PHONY: lock
 lock: ## Lock the requirements with hashes (ARGS=--upgrade: newest versions)
