@@ -103,6 +103,12 @@ def run_json(folder: Path) -> Record:
     return decode((folder / layout.RUN_FILE).read_bytes())
 
 
+def written(run: Any) -> list[Record]:
+    """The lines of a run that is ended for it, without their times."""
+    run.finish()
+    return [{key: value for key, value in line.items() if key != "timestamp"} for line in lines(run.folder)]
+
+
 def lines(folder: Path, pattern: str = "training_metrics_*.jsonl", torn: bool = False) -> list[Record]:
     """All records of a run's files of a kind, none of which may be torn (but the last, where that is said)."""
     found = []

@@ -4,18 +4,17 @@ import logging
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import trainvitals as tv
-from tests.run.support import Record, events, lines
+from tests.run.devices import Device
+from tests.run.support import events, lines, written
 
 
 class Colour(Enum):
@@ -32,39 +31,6 @@ class Failing:
 class FailingToSay(Failing):
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(name)
-
-
-class Device:
-    """An array on a device that computes, and fails at last, as jax has them."""
-
-    size = 1
-
-    def __init__(self, *answers: Any) -> None:
-        self._answers = list(answers)
-
-    def is_ready(self) -> bool:
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return bool(answer)
-
-    def block_until_ready(self) -> None:
-        raise AssertionError("nobody is to wait for the device")
-
-    def __float__(self) -> float:
-        return 0.5
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[tv.Run]:
-    with tv.start("log", dir=tmp_path) as run:
-        yield run
-
-
-def written(run: tv.Run) -> list[Record]:
-    run.finish()
-    assert run.folder is not None
-    return [{key: value for key, value in line.items() if key != "timestamp"} for line in lines(run.folder)]
 
 
 def test_numbers_text_and_lists_are_in_the_line_as_they_are(run: tv.Run) -> None:
