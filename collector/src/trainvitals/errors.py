@@ -1,9 +1,17 @@
 """What can go wrong, said so that the reader can act: `port 8080 is taken; choose another with --port`."""
 
+import shlex
+import sys
+from pathlib import Path
 
-def install_words(extra: str, flags: str = "") -> str:
-    """The package is on no index."""
-    return f"`pip install {flags}'./collector[{extra}]'` in the clone of TrainVitals"
+
+def install_words(extra: str) -> str:
+    """The package is on no index: it comes from its clone, which is where this file lies unless that was copied."""
+    collector = Path(__file__).parents[2]
+    pip = f"{shlex.quote(sys.executable or 'python3')} -m pip install --upgrade"
+    if (collector / "pyproject.toml").is_file():
+        return f"`{pip} -e {shlex.quote(f'{collector}[{extra}]')}`"
+    return f"`{pip} './collector[{extra}]'` in the clone of TrainVitals"
 
 
 class TrainVitalsError(Exception):

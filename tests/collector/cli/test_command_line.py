@@ -13,6 +13,7 @@ import trainvitals
 from tests.collector.support import command_line
 from trainvitals import cli, config
 from trainvitals.cli import EXAMPLES
+from trainvitals.errors import install_words
 
 COMMANDS = tuple(filter(None, EXAMPLES))
 
@@ -94,7 +95,7 @@ def test_what_brings_the_page_is_asked_for_when_it_is_missing(tmp_path: Path) ->
         answer = subprocess.run([sys.executable, "-c", program, *words, "--dir", str(tmp_path)],
                                 capture_output=True, text=True, timeout=20, check=False)  # fmt: skip
         assert answer.returncode == 2, answer.stderr
-        assert "pip install './collector[web]'` in the clone" in answer.stderr
+        assert answer.stderr.endswith(f"is missing: {install_words('web')}\n")
         assert "Traceback" not in answer.stderr
     assert subprocess.run([sys.executable, "-c", program, "once", "--json"], capture_output=True, timeout=20,
                           check=False).returncode == 0  # fmt: skip

@@ -132,7 +132,7 @@ def make_backend(target: Target, run_name: str = "") -> Backend:
         return _imported(target, run_name)
     except ImportError as error:
         raise SinkError(f"{target.shown}: {target.kind} cannot be imported ({words(error)}): "
-                        + install_words(target.kind, "--upgrade ")) from error  # fmt: skip
+                        + install_words(target.kind)) from error  # fmt: skip
 
 
 def _imported(target: Target, run_name: str) -> Backend:
