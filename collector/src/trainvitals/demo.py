@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from trainvitals import starting
 from trainvitals.journal import runs
 from trainvitals.journal.run_files import RunFiles
 from trainvitals.sources.simulated import SimulatedSource
@@ -83,7 +84,7 @@ def trainer(seed: int = 0) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="trainvitals-demo-"))
     words = [str(folder), str(time.time()), str(os.getpid()), str(seed)]
     # A session of its own: Ctrl-C at the terminal is the agent's to handle.
-    process = subprocess.Popen([sys.executable, "-m", "trainvitals.demo", *words], start_new_session=True)
+    process = subprocess.Popen(starting.words("trainvitals.demo", *words), start_new_session=True)
     try:
         yield folder
     finally:

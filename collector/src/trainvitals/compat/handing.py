@@ -6,13 +6,13 @@ handing.end()                                                             # what
 
 import logging
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from trainvitals import starting
 from trainvitals.compat.node import ensure_agent
 from trainvitals.journal import layout
 
@@ -47,6 +47,6 @@ class HandingOn:
             time.sleep(0.05)
         with suppress(subprocess.TimeoutExpired, OSError):
             sync = subprocess.Popen(
-                [sys.executable, "-m", "trainvitals.cli", "sync", self._run.id, "--dir", str(self._root), *words],
+                starting.words("trainvitals.cli", "sync", self._run.id, "--dir", str(self._root), *words),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
             sync.wait(SYNC_SECONDS)

@@ -8,7 +8,6 @@ node.gpus()  ->  {0: {"gpu_index": 0, "utilization_percent": 97.0, "temperature_
 import logging
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trainvitals import starting
 from trainvitals.journal import layout
 from trainvitals.journal.record import Record, seconds
 from trainvitals.journal.tail import Tail
@@ -143,8 +143,8 @@ def start_monitor(*flags: str) -> "subprocess.Popen[bytes] | None":
     """`trainvitals monitor` hands GPUs on; it reads them itself only where no agent does. It ends with this process."""
     if not may_start():
         return None
-    words = [sys.executable, "-m", "trainvitals.cli", "monitor", "--no-console", "--summary-interval", "0",
-             "--with-parent", str(os.getpid()), "--dir", str(layout.find_root()), *flags]  # fmt: skip
+    words = starting.words("trainvitals.cli", "monitor", "--no-console", "--summary-interval", "0",
+                           "--with-parent", str(os.getpid()), "--dir", str(layout.find_root()), *flags)  # fmt: skip
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
 
 

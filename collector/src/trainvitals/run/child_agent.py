@@ -9,15 +9,10 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from trainvitals import starting
 from trainvitals.journal import layout
 
 PORT = 8080
-# As `-m trainvitals.cli`, but for the training's folder: what lies there is not to be imported as `logging`, say.
-_PROGRAM = """import sys
-sys.path[:] = [*filter(None, sys.path), sys.argv.pop(1)]
-from trainvitals.cli import main
-sys.exit(main())"""
-_PACKAGES = Path(__file__).parents[2]
 
 
 class ChildAgent:
@@ -68,12 +63,10 @@ def start(root: Path, *flags: str) -> ChildAgent | None:
 
 
 def _spawn(root: Path, flags: tuple[str, ...]) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-c", _PROGRAM, str(_PACKAGES), "serve", "--with-parent", str(os.getpid()),
-             "--dir", str(root), "--port", str(_free_port()), *flags]  # fmt: skip
+    words = starting.words("trainvitals.cli", "serve", "--with-parent", str(os.getpid()),
+                           "--dir", str(root), "--port", str(_free_port()), *flags)  # fmt: skip
     # Not a child of the training job to its launcher: a session of its own, and no rank's variables.
     environ = {key: value for key, value in os.environ.items() if key != "TRAINVITALS_RUN_ID"}
-    # Its own children keep off the training's folder as it does.
-    environ["PYTHONSAFEPATH"] = "1"
     # In a program that was started without stderr its number is that of any file.
     errors = None if sys.__stderr__ is not None else subprocess.DEVNULL
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,

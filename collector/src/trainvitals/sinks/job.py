@@ -6,10 +6,11 @@
 import json
 import os
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from trainvitals import starting
 
 # Their libraries would else print, phone home, or wait for minutes.
 _CALM = {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false", "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -35,10 +36,8 @@ class Job:
     def start(self, **pipes: Any) -> "subprocess.Popen[str]":
         """Ends when its input is closed, as it is when this process dies; in a session of its own, so that
         Ctrl-C meets only us and all that it started can be ended with it."""
-        # PYTHONSAFEPATH: a folder named wandb where this was started is no package.
-        environ = {**_CALM, **os.environ, "PYTHONSAFEPATH": "1"}
-        process = subprocess.Popen([sys.executable, "-m", "trainvitals.sinks.worker"], stdin=subprocess.PIPE,
-                                   text=True, errors="replace", env=environ, start_new_session=True,
+        process = subprocess.Popen(starting.words("trainvitals.sinks.worker"), stdin=subprocess.PIPE,
+                                   text=True, errors="replace", env={**_CALM, **os.environ}, start_new_session=True,
                                    **pipes)  # fmt: skip
         assert process.stdin is not None
         with suppress(BrokenPipeError):

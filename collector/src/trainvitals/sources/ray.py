@@ -8,13 +8,13 @@ import importlib.util
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from trainvitals import starting
 from trainvitals.errors import SourceError
 from trainvitals.model import Reading, Tier
 
@@ -48,7 +48,7 @@ class Cluster:
             return
         self._started, self._words = now, ""
         self._first.clear()
-        words = [sys.executable, "-m", "trainvitals.integrations.ray", self._address, str(ASK_SECONDS)]
+        words = starting.words("trainvitals.integrations.ray", self._address, str(ASK_SECONDS))
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=subprocess.STDOUT, text=True, start_new_session=True)  # fmt: skip
         threading.Thread(target=self._listen, args=(self._process,), name="trainvitals-ray", daemon=True).start()
