@@ -141,9 +141,13 @@ def test_a_run_that_lives_is_shown_its_own_gpus_once_it_told_them(
     trainer.end()
 
 
-def test_a_run_whose_process_was_killed_is_killed_and_one_that_ended_is_as_it_said(tmp_path: Path) -> None:
-    script = "import sys,time; from pathlib import Path; from tests.sinks.support import Trainer\n" \
-             "Trainer(Path(sys.argv[1])); print(flush=True); time.sleep(60)"  # fmt: skip
+@pytest.mark.parametrize(("told", "status"), [({"event": "note"}, "killed"), ({"event": "signal"}, "preempted")])
+def test_a_run_that_is_gone_was_killed_or_a_signal_it_told_of_is_why_and_one_that_ended_is_as_it_said(
+    tmp_path: Path, told: dict[str, str], status: str
+) -> None:
+    script = "import sys, time; from pathlib import Path; from tests.sinks.support import Trainer\n" \
+             "files = Trainer(Path(sys.argv[1])).files\n" \
+             f"files.events.append({told}); print(flush=True); time.sleep(60)"  # fmt: skip
     process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
@@ -151,7 +155,8 @@ def test_a_run_whose_process_was_killed_is_killed_and_one_that_ended_is_as_it_sa
     assert run_info.read(folder).status == "running"
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    wait_for(lambda: run_info.read(folder).status == "killed")
+    wait_for(lambda: run_info.read(folder).status != "running")
+    assert run_info.read(folder).status == status
     info = run_info.read(folder)
     assert info.ended is not None
     assert time.time() - info.ended < 60

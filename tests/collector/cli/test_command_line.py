@@ -89,6 +89,14 @@ def test_every_example_is_understood(line: str, tmp_path: Path) -> None:
     config.load(parsed, {})
 
 
+def test_the_package_is_the_command_too_and_names_itself_so() -> None:
+    words = [sys.executable, "-m", "trainvitals"]
+    assert subprocess.run([*words, "--version"], capture_output=True, text=True, timeout=20,
+                          check=True).stdout == f"trainvitals {trainvitals.__version__}\n"  # fmt: skip
+    wrong = subprocess.run([*words, "onc"], capture_output=True, text=True, timeout=20, check=False)
+    assert wrong.returncode == 2 and wrong.stderr.endswith(" -m trainvitals --help`\n")
+
+
 def test_what_brings_the_page_is_asked_for_when_it_is_missing(tmp_path: Path) -> None:
     program = "import sys; sys.modules['starlette'] = None; from trainvitals.cli import main; sys.exit(main())"
     for words in (["serve"], ["monitor", "--prometheus-port", "1"]):

@@ -66,7 +66,7 @@ def test_words_at_the_start_with_gpus(tmp_path: Path) -> None:
         assert "3 x Simulated H100 80GB" in words
         assert "GiB memory" in words
         assert "Prometheus" in words
-        assert f"`{console._from_here(Path(sys.executable))} -m trainvitals.cli doctor`" in words
+        assert f"`{console._from_here(Path(sys.executable))} -m trainvitals doctor`" in words
 
 
 def test_words_at_the_start_without_a_gpu(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_words_at_the_start_without_a_gpu(tmp_path: Path) -> None:
         if Path("/proc/driver/nvidia").exists():
             pytest.skip("this machine has a GPU")
         assert "this machine has no NVIDIA GPU" in words
-        assert "trainvitals.cli demo` shows" in words
+        assert "-m trainvitals demo` shows" in words
         assert agent.get("/healthz") == "ok\n"
 
 

@@ -1,13 +1,13 @@
 """What a run says of itself and how it stands, as run.json, its ranks' files and the agents' reports tell together."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainvitals.journal import layout, runs
-from trainvitals.journal.record import seconds
+from trainvitals.journal.record import Record, seconds
 from trainvitals.journal.tail import Tail
 
 SILENT_SECONDS = 3600.0
@@ -78,19 +78,28 @@ def _status(folder: Path, told: str, ranks: Mapping[int, Mapping[str, Any]]) -> 
     here = any(process.get("boot_id") == layout.boot_id() for process in ranks.values())
     # Elsewhere a lock need not show: there the word of that host's agent counts, or a long silence.
     silent = time.time() - last_written(folder) > SILENT_SECONDS
-    return "killed" if here or silent or _was_reported(folder, ranks) else "running"
+    return _how_gone(folder) if here or silent or _was_reported(folder, ranks) else "running"
+
+
+def _how_gone(folder: Path) -> str:
+    """A signal that a rank told of not long before is why."""
+    since = last_written(folder) - layout.PREEMPTION_SECONDS
+    signals = (line for line in _lines(folder.glob("events.rank*.jsonl")) if line.get("event") == "signal")
+    return "preempted" if any((seconds(line.get("timestamp")) or 0.0) > since for line in signals) else "killed"
 
 
 def _was_reported(folder: Path, ranks: Mapping[int, Mapping[str, Any]]) -> bool:
     started = {(rank, process.get("started")) for rank, process in ranks.items()}
+    reports = (line for line in _lines((folder / "agent").glob("*.jsonl")) if line.get("status") == "killed")
+    return any((line.get("rank"), line.get("started")) in started for line in reports)
+
+
+def _lines(paths: Iterable[Path]) -> Iterator[Record]:
     with suppress(OSError):
-        for path in (folder / "agent").glob("*.jsonl"):
+        for path in paths:
             reader = Tail()
             reader.follow(path)
-            if any(line.get("status") == "killed" and (line.get("rank"), line.get("started")) in started
-                   for line in reader.read(path)):  # fmt: skip
-                return True
-    return False
+            yield from reader.read(path)
 
 
 def _ended(folder: Path, told: object, status: str) -> float | None:
