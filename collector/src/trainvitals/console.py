@@ -92,7 +92,7 @@ def on_end(handler: Callable[..., Any]) -> None:
 def typed() -> str:
     """This program as it can be typed: its name, or where the script lies that runs."""
     script = Path(sys.argv[0])
-    if script.name in ("cli.py", "__main__.py"):
+    if script.parts[-2:] in (("trainvitals", "cli.py"), ("trainvitals", "__main__.py")):
         return f"{_from_here(Path(sys.executable))} -m trainvitals"
     if script.name != "trainvitals" or shutil.which("trainvitals"):
         return "trainvitals"
