@@ -1,10 +1,11 @@
 """Rows of an offline file of W&B: over blocks, torn anywhere, damaged, and as W&B itself writes it."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.sinks.support import ended_run, needed, sync
+from tests.sinks.support import ended_run, needed, sync, wandb_points
 from trainvitals.sinks import SinkError
 from trainvitals.sinks.wandb_file import (
     BLOCK_BYTES,
@@ -157,3 +158,19 @@ def test_a_file_that_wandb_wrote_has_all_rows(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     assert path.stat().st_size > 3 * BLOCK_BYTES
     assert counted(tmp_path / "a", path.read_bytes()) == 1500
+
+
+def test_the_second_of_two_files_that_were_begun_in_one_second_is_counted_too(tmp_path: Path) -> None:
+    needed("wandb")
+    trainer = ended_run(tmp_path)
+    assert sync(tmp_path, "gemma", "wandb=p").returncode == 0
+    (folder,) = tmp_path.glob("wandb/offline-run-*")
+    folder.rename(f"{folder}-1")
+    # As a kill leaves it that comes before the target is known to have anything.
+    (path,) = (trainer.folder / "agent" / "sinks").glob("*.wandb-*.json")
+    state = json.loads(path.read_text())
+    place = {name: told[0] for name, told in state["position"]["files"].items()} | state["position"]["slots"]
+    state |= {"marks": [[state["rows"], place]], "rows": 0, "points": 0, "position": {}, "over": []}
+    path.write_text(json.dumps(state))
+    assert sync(tmp_path, "gemma", "wandb=p").returncode == 0
+    assert wandb_points(tmp_path) == trainer.expected()

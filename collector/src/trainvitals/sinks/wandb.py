@@ -130,7 +130,8 @@ class WeightsAndBiases:
 
     def _paths(self) -> list[str]:
         folder = Path(self.kept["folder"]) / "wandb"
-        return glob.glob(str(folder / f"offline-run-*-{self._id}" / f"run-{self._id}.wandb"))
+        # Of two folders that were begun in one second W&B names the second one …-1.
+        return glob.glob(str(folder / f"offline-run-*-{self._id}*" / f"run-{self._id}.wandb"))
 
     def _count(self) -> int:
         """One more than the last `_step` in the files of this run."""
