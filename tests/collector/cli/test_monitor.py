@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from tests.collector.support import command_line, run, serving, wait_for
+from tests.collector.support import command_line, is_chance, run, serving, wait_for
 from tests.fakenvml import Scenario, environment
 
 LINE = re.compile(r"GPU\d+: \d+\.\d%/\d+\.\d%( \| GPU\d+: \d+\.\d%/\d+\.\d%)*\Z")
@@ -32,7 +32,8 @@ class Watching:
         self.out: SimpleQueue[str] = SimpleQueue()
         self.err: SimpleQueue[str] = SimpleQueue()
         for stream, queue in ((process.stdout, self.out), (process.stderr, self.err)):
-            threading.Thread(target=lambda s=stream, q=queue: [q.put(line.rstrip("\n")) for line in s]).start()
+            told = (line.rstrip("\n") for line in stream or () if not is_chance(line))
+            threading.Thread(target=lambda t=told, q=queue: [q.put(line) for line in t]).start()
 
     def lines(self, count: int) -> list[str]:
         return [self.out.get(timeout=10) for _ in range(count)]

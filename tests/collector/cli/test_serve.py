@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collector.support import Served, command_line, run, serving, wait_for
+from tests.collector.support import Served, command_line, complaints, run, serving, wait_for
 from trainvitals import console
 from trainvitals.errors import SettingError
 from trainvitals.journal.layout import gpu_folder, host_name
@@ -86,8 +86,7 @@ def test_a_signal_ends_it_with_everything_written(tmp_path: Path, number: int) -
         ends_in_time(agent.process, number)
         while reader.recv(65536):
             pass
-        assert agent.process.stderr
-        assert agent.process.stderr.read() == ""
+        assert complaints(agent.process) == []
     files = list(tmp_path.rglob("*_metrics_*.jsonl"))
     assert files
     for file in files:
@@ -192,8 +191,7 @@ def test_it_serves_without_standard_output(tmp_path: Path, make_stdout: Callable
         time.sleep(0.3)  # for the words at the start, which nobody sees
         assert agent.snapshot()["gpus"]
         ends_in_time(process, signal.SIGTERM)
-        assert process.stderr
-        assert process.stderr.read() == ""
+        assert complaints(process) == []
     finally:
         process.kill()
         process.communicate()

@@ -22,7 +22,9 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: Starlette, config: WebConfig) -> None:
         # uvicorn wants file names for TLS; the context that was made from the web config is put in its place.
+        # Not whichever parser and loop happen to be installed: h11 bounds what a header may take.
         settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none",
+                                  http="h11", loop="asyncio",
                                   proxy_headers=False, server_header=False, date_header=False,
                                   timeout_keep_alive=75, timeout_graceful_shutdown=1)  # fmt: skip
         settings.load()
