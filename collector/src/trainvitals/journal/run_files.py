@@ -38,10 +38,11 @@ class RunFiles:
         """Whether a file's storage was found to be slow."""
         return self.metrics.is_queued or self.events.is_queued
 
-    def describe(self, *, config: Mapping[str, Any] | None = None, **facts: Any) -> None:
+    def describe(self, *, config: Mapping[str, Any] | None = None, tags: Sequence[str] | None = None,
+                 **facts: Any) -> None:  # fmt: skip
         """What is known only later; a configuration is added to what is there."""
         self._run["config"] |= taken(config or {})
-        self._run |= facts
+        self._run |= facts if tags is None else {**facts, "tags": taken_list(tags)}
         self._write_run()
 
     def end(self, status: str, **details: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from trainvitals.errors import JournalError, RunInUse, TrainVitalsError
 from trainvitals.journal import slow
 from trainvitals.journal.append import WarnOnce
+from trainvitals.journal.configuration import taken
 from trainvitals.journal.record import encode, timestamp
 from trainvitals.journal.run_files import RunFiles
 from trainvitals.run.flag import Bell, Flag
@@ -65,7 +66,7 @@ class Files:
 
     def describe(self, **facts: Any) -> None:
         with self._lock:
-            self._facts |= {**facts, "config": self._facts.get("config", {}) | dict(facts.get("config") or {})}
+            self._facts |= {**facts, "config": self._facts.get("config", {}) | taken(facts.get("config") or {})}
             self._see_to_it()
 
     def end(self, status: str, details: Mapping[str, Any]) -> None:

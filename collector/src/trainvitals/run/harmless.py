@@ -7,9 +7,11 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from trainvitals.journal.secrecy import without_secrets
+
 log = logging.getLogger("trainvitals")
 Call = TypeVar("Call", bound=Callable[..., Any])
-MAX_WORDS = 300
+MAX_WORDS, MAX_TEXT = 300, 10_000
 
 
 def harmless(method: Call) -> Call:
@@ -53,7 +55,7 @@ def _code_of(handler: Any) -> object:
 def told(error: BaseException) -> str:
     """The exception's type and the last line of what it says."""
     try:
-        lines = str(error).strip().splitlines()
+        lines = without_secrets(str(error)[-MAX_TEXT:]).strip().splitlines()
     except Exception:
         lines = []
     name = type(error).__name__
