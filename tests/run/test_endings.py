@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import trainvitals as tv
 from tests.run.support import events, lines, losses, python, run_folders, run_json
 
 LOOP = """
@@ -131,3 +133,22 @@ for batch in run.data(batches()):
 print(json.dumps(freed))
 """
     assert json.loads(python(script, journal=tmp_path).stdout) == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(("preempted", "SIGTERM"), ("preempted", "SIGTERM")), (("completed",), ("finished", None)),
+     (("failed",), ("crashed", "failed")), (("done", "no memory"), ("crashed", "no memory")),
+     ((None,), ("finished", None))],
+)  # fmt: skip
+def test_a_run_ends_in_a_word_that_readers_know(
+    tmp_path: Path, given: tuple[Any, ...], kept: tuple[str, str | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tv.start("x", dir=tmp_path)
+    run.finish(*given)
+    told = run_json(*run_folders(tmp_path))
+    assert (told["status"], told.get("error")) == kept
+    assert [record for record in caplog.records if "say finished, crashed, preempted" in record.message] == [
+        *caplog.records
+    ]
+    assert len(caplog.records) == (given[0] not in ("preempted",))

@@ -1,7 +1,6 @@
 """Starting a run: its name, its folder, going on with it, and what is said of it."""
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -242,31 +241,6 @@ def test_a_cell_that_is_run_again_ends_the_run_before(tmp_path: Path, more: str)
     assert [run_json(run)["status"] for run in folders] == ["finished"] * (1 if more else 3)
     assert done.stdout == ("cell\n" if more else "cell-3\n") and "not recorded" not in done.stderr
     assert [line["loss"] for line in lines(folders[-1])][-1] == 2.0
-
-
-def test_alerts_are_asked_at_each_log_and_keep_quiet_for_a_while(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = tv.start("x", dir=tmp_path)
-    run.alert_when("hot", lambda metrics: metrics["loss"] > 5, "critical", "loss is {loss:.1f}, {who} {lr}")
-    run.alert_when("each", lambda metrics: metrics["loss"] > 5, "warning", "{loss:%d}", cooldown_seconds=0)
-    run.alert_when("broken", lambda metrics: 1 / 0)
-    run.alert_when("about what is not logged", lambda metrics: metrics["no such"] > 5)
-    for loss in (1, 6.25, 7):
-        run.log(loss=loss)
-        run.log(lr=loss)
-    run.finish()
-    alerts = [(e["name"], e["severity"], e["message"], e["step"]) for e in map(json.loads, _events(tmp_path))
-              if e["event"] == "alert"]  # fmt: skip
-    assert alerts == [("hot", "page", "loss is 6.2, {who} {lr}", 3), ("each", "ticket", "{loss:%d}", 3),
-                      ("each", "ticket", "{loss:%d}", 5)]  # fmt: skip
-    assert [record.message for record in caplog.records] == [
-        "alert 'broken' is switched off: its condition failed: ZeroDivisionError: division by zero"
-    ]
-
-
-def _events(journal: Path) -> list[str]:
-    return (run_folders(journal)[0] / "events.rank0.jsonl").read_text().splitlines()
 
 
 def test_a_run_that_is_off_has_all_that_a_run_has() -> None:

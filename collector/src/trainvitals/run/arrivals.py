@@ -27,9 +27,12 @@ class Arrivals:
         """Whether something is on its way."""
         return bool(self._values.waiting or self._timer.later)
 
-    def write(self, write: Write) -> None:
-        for number, arrived in [*self._values.ready(self._failed), *self._timer.arrived()]:
-            write(line_of(number, arrived))
+    def write(self, write: Write) -> list[tuple[int, Mapping[str, float]]]:
+        """What came, with its step."""
+        came: list[tuple[int, Mapping[str, float]]] = [*self._values.ready(self._failed), *self._timer.arrived()]
+        for number, values in came:
+            write(line_of(number, values))
+        return came
 
     def write_last(self, write: Write, then: Callable[[], None]) -> None:
         """Where the GPU is far behind, by a thread: the training goes on with what it does."""

@@ -15,13 +15,17 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 from weakref import WeakSet
 
+from trainvitals.journal.layout import ENDINGS
 from trainvitals.run.files import END_SECONDS
 from trainvitals.run.harmless import harmless, told
 from trainvitals.run.lookout import Lookout
+from trainvitals.run.values import Refused
 
 # What ends a process from outside: a scheduler, or a terminal that is closed.
 _ENDERS = (signal.SIGTERM, signal.SIGHUP)
 SIGNALS = (*_ENDERS, signal.SIGUSR1)
+# What other tools call a run that did not do what it was to do.
+_BAD = frozenset(("failed", "failure", "error", "aborted", "killed", "canceled", "cancelled"))
 
 
 class Ending(Protocol):
@@ -60,6 +64,15 @@ _excepthook: Callable[..., Any] | None = None
 _thread_hook: Callable[..., Any] = threading.excepthook
 _exit: Callable[..., NoReturn] = sys.exit
 _exits: list[SystemExit] = []
+
+
+def said(status: object, error: object, failed: Callable[[BaseException], None]) -> tuple[str, str]:
+    """How it ended in the run's own words, of which only three have a meaning to readers."""
+    if status in ENDINGS:
+        return str(status), str(error)
+    failed(Refused(f"finish: status {str(status)[:50]!r} cannot be used: say {', '.join(ENDINGS)}"))
+    is_bad = bool(error) or str(status).lower() in _BAD
+    return ("crashed", str(error) or str(status)) if is_bad else ("finished", "")
 
 
 def watch_over(run: Ending) -> None:

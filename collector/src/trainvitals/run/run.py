@@ -43,7 +43,7 @@ class Run(Here):
         self._later = values_of.Later()
         self._lines = Lines(self._later, self.failed, self.warn)
         self._arrivals = Arrivals(self._later, self._timer, self.failed)
-        self._alerts: list[alerts.Alert] = []
+        self._alerts = alerts.Alerts(self.write_event, self.warn)
         self._files: Files | None = None
         self._append_line: Any = _ignore
         self._signal = ("", 0.0)
@@ -120,9 +120,11 @@ class Run(Here):
                 return
 
     def _see_to(self, record: Mapping[str, Any]) -> None:
-        self._arrivals.write(self._append_line)
+        came = self._arrivals.write(self._append_line)
         if self._alerts:
-            alerts.ask(self._alerts, record, self.write_event, self.warn)
+            self._alerts.ask(record)
+            for number, values in came:
+                self._alerts.ask({"step": number, **values})
 
     def step(self, number: int | None = None) -> Step | Untimed:
         if number is not None:
@@ -170,7 +172,7 @@ class Run(Here):
     @harmless
     def alert_when(self, name: str, condition: alerts.Condition, severity: str = "ticket", message: str = "",
                    cooldown_seconds: float = 300.0) -> None:  # fmt: skip
-        self._alerts.append(alerts.Alert(name, condition, severity, message, cooldown_seconds))
+        self._alerts.add(alerts.Alert(name, condition, severity, message, cooldown_seconds))
 
     def watch(self, model: Any, optimizer: Any = None, **options: Any) -> Any:
         watching = self._watch(model, optimizer, **options)
@@ -202,8 +204,9 @@ class Run(Here):
             known = {key: value for key, value in told.items() if value is not None}
             self._files.describe(config=facts.config_of(config), **self._lines.fields(known))
 
+    @harmless
     def finish(self, status: str = "finished", error: str = "") -> None:
-        harmless(self._finish)(status, error)
+        self._finish(*endings.said(status, error, self.failed))
 
     def __enter__(self) -> Run:
         return self
