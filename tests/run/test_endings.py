@@ -77,6 +77,11 @@ ENDS = {
     "signal.signal(signal.SIGTERM, lambda *_: run.finish())\nloop(lambda: os.kill(os.getpid(), 15))":
         (0, "preempted", "SIGTERM"),
     "os._exit(5)": (5, "running", None),
+    "try: sys.exit(2)\nexcept SystemExit: pass\nloop()": (0, "finished", None),
+    "try: sys.exit(2)\nexcept SystemExit: pass\nloop(); sys.exit(3)": (3, "crashed", "SystemExit: 3"),
+    "def end(): sys.exit('no data')\nloop(end)": (1, "crashed", "SystemExit: no data"),
+    "loop(); sys.exit(256)": (0, "finished", None),
+    "loop(); sys.exit((1, 2))": (1, "crashed", "SystemExit: (1, 2)"),
 }  # fmt: skip
 
 

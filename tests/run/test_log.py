@@ -1,5 +1,6 @@
 """What `log` makes of what it is given: a line, whatever it is, and one warning where something is left out."""
 
+import json
 import logging
 import math
 import threading
@@ -145,6 +146,15 @@ def test_the_end_of_a_run_does_not_wait_for_a_device_that_is_far_behind(run: tv.
     began = time.perf_counter()
     run.finish()
     assert time.perf_counter() - began < 0.5 and run.status == "finished"
+
+
+def test_the_time_of_a_line_is_never_a_value_of_the_users(run: tv.Run) -> None:
+    run.log({"timestamp": 5, "timestamp_": 6, "timestamp__": 7, "loss": 1})
+    (path,) = run.folder.glob("training_metrics_*") if run.folder else ()
+    line = json.loads(path.read_text())
+    assert line["timestamp"].endswith("Z") and sorted(
+        value for key, value in line.items() if key.startswith("timestamp_")
+    ) == [5, 6, 7]
 
 
 def test_threads_lose_nothing_of_each_other(run: tv.Run) -> None:

@@ -17,3 +17,13 @@ def test_addresses_in_tags_and_errors_are_told_without_their_passwords(tmp_path:
         raise ConnectionError(f"no answer from {address}")
     told = "".join(path.read_text() for path in tmp_path.rglob("*.json*"))
     assert "no answer from postgres://(hidden)@host/db" in told and "hush-hush" not in told
+
+
+def test_no_secret_of_a_configuration_is_kept_by_whatever_usual_name(tmp_path: Path) -> None:
+    secrets = {"openai_key": "hush", "db_pass": "hush", "pass": "hush", "sshkey": "hush", "cookie": "hush"}
+    texts = {"command": "train --api-key hush --lr 3", "body": '{"password": "hush", "n": 1}'}
+    kept = {"forward_pass": "kept-1", "tokens": 5, "key": "kept-2", "words": "note: kept-3"}
+    tv.start("x", dir=tmp_path, config={**secrets, **texts, **kept}).finish()
+    told = run_json(*run_folders(tmp_path))["config"]
+    assert told == {**dict.fromkeys(secrets, "(hidden)"), **kept, "command": "train --api-key (hidden) --lr 3",
+                    "body": '{"password": (hidden), "n": 1}'}  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import trainvitals as tv
 from tests.collector.support import wait_for
 from tests.sinks.support import Trainer, ended_run
 from trainvitals.journal import retention
@@ -161,6 +162,16 @@ def test_a_run_that_is_gone_was_killed_or_a_signal_it_told_of_is_why_and_one_tha
     assert info.ended is not None
     assert time.time() - info.ended < 60
     assert run_info.read(ended_run(tmp_path, name="other").folder).status == "finished"
+
+
+def test_a_run_that_one_of_its_ranks_crashed_in_is_crashed(tmp_path: Path) -> None:
+    for rank, how in ((0, "finished"), (1, "crashed")):
+        run = tv.start("both", dir=tmp_path, rank=rank, world_size=2, run_id="both")
+        run.finish(how, "ValueError: x" if rank else "")
+    assert run_info.read(tmp_path / "runs" / "both").status == "crashed"
+    for rank in (0, 1):
+        tv.start("both", dir=tmp_path, rank=rank, world_size=2, run_id="both", resume=True).finish()
+    assert run_info.read(tmp_path / "runs" / "both").status == "finished"
 
 
 def test_a_config_is_pairs() -> None:

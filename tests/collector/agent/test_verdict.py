@@ -10,7 +10,9 @@ CRASH = End(1.0, "crashed", "ValueError: x")
 LATER = End(1.5, "crashed", "connection reset")
 DONE = End(3.0, "finished")
 CASES: list[tuple[str, list[End], bool, tuple[str, str]]] = [
-    ("finished", [DONE, CRASH], False, ("finished", "")),
+    ("finished", [DONE, DONE], False, ("finished", "")),
+    ("finished", [DONE, CRASH], False, ("crashed", "ValueError: x")),
+    ("finished", [DONE], True, ("finished", "")),
     ("crashed", [LATER, TERM], True, ("crashed", "")),
     ("preempted", [TERM, TERM], False, ("preempted", "")),
     ("preempted", [TERM, LATER, CRASH], False, ("crashed", "ValueError: x")),

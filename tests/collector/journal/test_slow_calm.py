@@ -1,5 +1,7 @@
 """Storage that was slow once is written to directly again when it has long been quick."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,32 @@ def test_network_storage_is_never_written_to_directly(tmp_path: Path, monkeypatc
     appender.close()
     assert numbers(tmp_path) == [0]
     assert appender.is_queued
+
+
+def test_a_write_that_hangs_holds_no_other_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    appender = Appender(tmp_path, "training_metrics", suffix=".jsonl", max_bytes=1 << 20)
+    assert appender.append({"n": 0})
+    monkeypatch.setattr(append, "SLOW_WRITE_SECONDS", 0.02)
+    hangs, go = threading.Event(), threading.Event()
+    write = os.write
+
+    def hanging(fd: int, lines: bytes) -> int:
+        hangs.set()
+        assert go.wait(60)
+        return write(fd, lines)
+
+    monkeypatch.setattr(os, "write", hanging)
+    stuck = threading.Thread(target=appender.append, args=({"n": 1},))
+    stuck.start()
+    assert hangs.wait(10)
+    others = [threading.Thread(target=appender.append, args=({"n": number},)) for number in range(2, 6)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join(10)
+    assert not any(other.is_alive() for other in others) and stuck.is_alive()
+    go.set()
+    stuck.join(10)
+    appender.close()
+    assert sorted(numbers(tmp_path)) == list(range(6))
+    assert appender.counts.dropped == 0

@@ -52,11 +52,11 @@ class Ends:
 def verdict(told: str, ends: Collection[End], was_killed: bool) -> tuple[str, str]:
     """`told` is what run.json says; empty where it says nothing of an end. A launcher ends the other ranks when one
     fails: that rank 0 was told to end is then not why the run did."""
-    if told in ENDINGS and told != "preempted":
-        return told, ""
-    if was_killed:
-        return "killed", ""
     crashed = min((end for end in ends if end.status == "crashed"), default=None)
+    if told == "crashed" or (told == "finished" and crashed is None):
+        return told, ""
+    if was_killed and told != "finished":
+        return "killed", ""
     if crashed is not None:
         return "crashed", crashed.error
     said = {told} if told in ENDINGS else {end.status for end in ends} & set(ENDINGS)

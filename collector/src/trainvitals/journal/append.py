@@ -26,10 +26,11 @@ from trainvitals.journal.record import encode, timestamp
 MAX_FILE_BYTES = 64 * 2**20
 SLOW_WRITE_SECONDS = 0.02
 RETRY_SECONDS = 1.0
-_DAY = 86400
 _CLOSED = _UNKNOWN = -1
 # A folder that another user may write into may hold a link under the file's name.
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+
+_SLOW = "took over 20 ms for a write"
 
 log = logging.getLogger("trainvitals.journal")
 
@@ -64,8 +65,7 @@ class Appender:
         self._lock = threading.RLock()
         self._fd = _CLOSED
         self._identity = (0, 0)
-        # The length of the whole lines, and what the write under way will make of it. Where the two differ
-        # at the start of a write, the last one failed or was interrupted.
+        # The length of the whole lines, and what a write makes of it. Where they differ, the last one failed.
         self._size = self._expected = 0
         self._check_at = 0.0
         self._day = 0
@@ -94,9 +94,14 @@ class Appender:
         queue = self._queue
         if queue is not None and not queue.is_calm:
             return queue.put(line) or self._refuse("storage is slower than the records come")
-        with self._lock:
+        # Another thread's write may take long.
+        if not self._lock.acquire(False) and not self._lock.acquire(timeout=SLOW_WRITE_SECONDS):
+            return self._defer(_SLOW, slow.CALM_SECONDS).put(line)
+        try:
             if self._write(line, 1):
                 return True
+        finally:
+            self._lock.release()
         self._say()
         return False
 
@@ -131,7 +136,7 @@ class Appender:
             self._expected = size = self._size + len(lines)
             written = os.write(self._fd, lines)
             if time.monotonic() - began > SLOW_WRITE_SECONDS:
-                self._defer("took over 20 ms for a write", slow.CALM_SECONDS)
+                self._defer(_SLOW, slow.CALM_SECONDS)
             if written != len(lines):
                 return self._take_back(lines, written, count)
             self._size = size
@@ -252,16 +257,18 @@ class Appender:
         """Never with our lock held: a handler of the log may be in the hands of a thread that waits for it."""
         if self._lock._is_owned():  # type: ignore[attr-defined]  # by the write that a signal handler came into
             return
-        with suppress(IndexError):
-            while True:
+        while self._words:
+            with suppress(IndexError):
                 self._warn(*self._words.popleft())
 
-    def _defer(self, reason: str, calm_seconds: float) -> None:
-        if self._queue is not None:
-            self._queue.disturb()
-            return
-        self._queue = slow.Queue(self._write_queued, calm_seconds)
+    def _defer(self, reason: str, calm_seconds: float) -> slow.Queue:
+        with _deferring:
+            if self._queue is not None:
+                self._queue.disturb()
+                return self._queue
+            self._queue = slow.Queue(self._write_queued, calm_seconds)
         self._words.append(("slow", f"{self._folder} {reason}: a kill may now lose the last second of records"))
+        return self._queue
 
     def _write_queued(self, lines: bytes) -> None:
         with self._lock:
@@ -278,10 +285,11 @@ class Appender:
 
 
 def _today() -> int:
-    return int(time.time()) // _DAY
+    return int(time.time()) // 86400
 
 
 _living: "WeakSet[Appender]" = WeakSet()
+_deferring = threading.RLock()
 
 
 def _silence_children() -> None:

@@ -95,7 +95,16 @@ def make_shared(folder: Path, like: Path | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):
         if (like or folder.parent).stat().st_mode & stat.S_IWOTH:
-            folder.chmod(0o1777)
+            _open_to_all(folder)
+
+
+def _open_to_all(folder: Path) -> None:
+    """What another user put there as a link leads to what is nobody's to open."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(fd, 0o1777)
+    finally:
+        os.close(fd)
 
 
 def stamped(prefix: str, suffix: str, when: float) -> str:

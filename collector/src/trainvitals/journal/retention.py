@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, groupby, islice
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from trainvitals.journal import layout, runs
 from trainvitals.journal.claiming import claiming
+from trainvitals.journal.descriptors import open_regular
 from trainvitals.journal.record import Record, decode, encode, seconds
 
 RUNS_CAP_BYTES = 2 * 2**30
@@ -17,6 +19,8 @@ THIN_AFTER_SECONDS = 86400.0
 THIN_TO_SECONDS = 60
 _UNTOUCHED_SECONDS = 3600.0
 _REMOVED = ".removed."
+# Whoever made the folder may put a link in any file's place.
+_DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 def sweep(root: Path, host: str, now: float, *, runs_cap: int = RUNS_CAP_BYTES,
@@ -75,10 +79,14 @@ def thin(path: Path) -> None:
     """One line a minute and GPU: its last, filled up with the fields that only earlier ones of that minute hold,
     for a field is written when it changes. The first line of the file stays, by which readers know it."""
     draft = path.with_name(f".{path.name}.thin")
+    draft.unlink(missing_ok=True)
     try:
-        with draft.open("wb") as out:
+        with open(open_regular(draft, _DRAFT_FLAGS), "wb") as out:
             out.writelines(encode(record) for record in _by_minute(path))
-        shutil.copystat(path, draft)
+            out.flush()
+            status = os.lstat(path)
+            os.fchmod(out.fileno(), stat.S_IMODE(status.st_mode))
+            os.utime(out.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -103,7 +111,7 @@ def _gpu(record: Record) -> str:
 
 
 def _records(path: Path) -> Iterator[Record]:
-    with path.open("rb") as lines:
+    with open(open_regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as lines:
         for line in lines:
             with suppress(ValueError):
                 yield decode(line)

@@ -82,12 +82,16 @@ def _listed(value: object) -> list[Any]:
 def _last_step(rank: runs.Rank) -> int:
     """Of a run that is resumed, 0 of one that begins."""
     files = [path for path in rank.folder.iterdir() if layout.training_rank(path.name) == rank.rank]
-    for path in sorted(files, reverse=True):
-        with suppress(OSError):
-            for line in reversed(_last_lines(path)):
-                with suppress(ValueError):
-                    if type(step := decode(line).get("step")) is int:
-                        return step
+    # Not of the newest alone: a clock that was set back gives the one that was written last an older name.
+    return max(map(_last_step_in, files), default=0)
+
+
+def _last_step_in(path: Path) -> int:
+    with suppress(OSError):
+        for line in reversed(_last_lines(path)):
+            with suppress(ValueError):
+                if type(step := decode(line).get("step")) is int:
+                    return step
     return 0
 
 

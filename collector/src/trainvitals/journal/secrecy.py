@@ -11,9 +11,13 @@ from itertools import pairwise
 HIDDEN = "(hidden)"
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET = re.compile(
-    r"(password|passwd|passphrase|apikey|accesskey|secretkey|privatekey|authtoken|accesstoken)s?$"
-    r"|^(pwd|secrets?|credentials?|authorization)$")  # fmt: skip
-_OF_KEYS = frozenset(("api", "access", "private", "secret", "account", "auth", "signing", "encryption", "ssh", "wandb"))
+    r"(password|passwd|passphrase|apikey|accesskey|secretkey|privatekey|sshkey|authtoken|accesstoken)s?$"
+    r"|^(pwd|secrets?|credentials?|authorization|cookies?)$")  # fmt: skip
+_OF_KEYS = frozenset(
+    ("api", "access", "private", "secret", "account", "auth", "signing", "encryption", "ssh", "wandb", "openai",
+     "anthropic", "comet", "neptune", "hf", "aws", "azure", "service")
+)  # fmt: skip
+_OF_PASS = frozenset(("db", "database", "user", "smtp", "mail", "email", "admin", "root", "proxy", "ftp", "redis"))
 _OF_TOKENS = frozenset(
     ("hf", "hub", "huggingface", "auth", "oauth", "access", "api", "bearer", "wandb", "secret", "session", "refresh",
      "github", "gitlab", "jwt")
@@ -30,7 +34,9 @@ _URL_USER = re.compile(
     re.IGNORECASE)  # fmt: skip
 _BEARER = re.compile(r"\b(Bearer) +[\w.~+/=-]{8,}", re.IGNORECASE)
 # As on a command line, in the text of an object, in a connection's settings.
-_ASSIGNED = re.compile(r"(?<![\w-])([\w-]{1,100})=(\"[^\"]*\"|'[^']*'|[^\s,;&)]+)")
+_ASSIGNED = re.compile(
+    r"(?<![\w-])([\w-]{1,100})(=|[\"']: ?|(?<=-key) |(?<=-token) |(?<=-password) )(\"[^\"]*\"|'[^']*'|[^\s,;&)}]+)"
+)
 
 
 def names_secret(key: str, value: object) -> bool:
@@ -41,6 +47,8 @@ def names_secret(key: str, value: object) -> bool:
     pairs = list(pairwise(words))
     if any(map(_SECRET.search, words)) or any(a in _OF_KEYS and b in ("key", "keys") for a, b in pairs):
         return True
+    if words == ["pass"] or any(a in _OF_PASS and b == "pass" for a, b in pairs):
+        return isinstance(value, str)
     return not isinstance(value, (int, float)) and _names_token(words, pairs) and not _is_of_text(value)
 
 
@@ -58,11 +66,11 @@ def _is_of_text(value: object) -> bool:
 def without_secrets(text: str) -> str:
     if "://" in text:
         text = _URL_USER.sub(rf"\1{HIDDEN}@", text)
-    if "=" in text:
+    if "=" in text or ":" in text or "--" in text:
         text = _ASSIGNED.sub(_assigned, text)
     return _BEARER.sub(rf"\1 {HIDDEN}", text)
 
 
 def _assigned(match: re.Match[str]) -> str:
-    key, value = match.groups()
-    return f"{key}={HIDDEN}" if names_secret(key, value.strip("\"'")) else match[0]
+    key, between, value = match.groups()
+    return f"{key}{between}{HIDDEN}" if names_secret(key, value.strip("\"'")) else match[0]

@@ -1,6 +1,7 @@
 """Small files, as run.json, read and replaced in folders where another user may have been first.
 
 replace(folder / "run.json", b"{}")   ->  readers see the old file or the new one
+replace_in(fd, "run.json", b"{}")      ->  the same, in a folder that is open already
 """
 
 import os
@@ -16,16 +17,27 @@ _DRAFT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 def replace(path: Path, content: bytes) -> None:
     """By way of the folder itself, which is no link to another, and of a name that nobody can have guessed."""
     folder = os.open(path.parent, FOLDER_FLAGS)
-    draft = _draft_name(path.name)
+    try:
+        replace_in(folder, path.name, content)
+    finally:
+        os.close(folder)
+
+
+def replace_in(folder: int, name: str, content: bytes) -> None:
+    draft = _draft_name(name)
     try:
         _write(draft, folder, content)
-        os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with suppress(OSError):
             os.unlink(draft, dir_fd=folder)
         raise
-    finally:
-        os.close(folder)
+
+
+def is_anothers(fd: int, folder: int) -> bool:
+    """A file that another user made. Root's is nobody's trick: root may do to us what he likes."""
+    owner = os.fstat(fd).st_uid
+    return owner not in (0, os.geteuid()) and owner != _owner_of_ours(folder)
 
 
 def is_foreign(folder: Path) -> bool:
@@ -37,15 +49,21 @@ def is_foreign(folder: Path) -> bool:
         return False
     if not stat.S_ISDIR(status.st_mode):
         return True
-    return status.st_uid != os.geteuid() and status.st_uid != _owner_of_ours(folder.parent)
-
-
-def _owner_of_ours(folder: Path) -> int:
-    """Whose a file is that we make here."""
-    draft = folder / _draft_name("owner")
-    fd = open_regular(draft, _DRAFT_FLAGS)
+    if status.st_uid == os.geteuid():
+        return False
+    parent = os.open(folder.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        draft.unlink()
+        return status.st_uid != _owner_of_ours(parent)
+    finally:
+        os.close(parent)
+
+
+def _owner_of_ours(folder: int) -> int:
+    """Whose a file is that we make here."""
+    draft = _draft_name("owner")
+    fd = open_regular(draft, _DRAFT_FLAGS, folder)
+    try:
+        os.unlink(draft, dir_fd=folder)
         return os.fstat(fd).st_uid
     finally:
         os.close(fd)

@@ -26,6 +26,7 @@ def start(name: str = "run", config: object = None, *, dir: str | os.PathLike[st
         place = ranks.Place(_or(facts.given(facts.whole, "rank", rank), found.rank),
                             _or(facts.given(facts.whole, "local_rank", local_rank), found.local_rank),
                             _or(facts.given(facts.whole, "world_size", world_size, 1), found.world_size))  # fmt: skip
+        place = place._replace(world_size=max(place.world_size, place.rank + 1))
         if _is_to_be_silent() or (rank_zero_only and place.rank != 0):
             return _off()
         told = {"config": facts.given(facts.config_of, config) or {}, "framework": framework,
@@ -96,10 +97,12 @@ def _start(name: str, folder: Path | None, place: ranks.Place, claim: dict[str, 
 
 
 def _is_to_be_silent() -> bool:
-    """By the environment; and in a spawned worker that imports the trainer's script to find its own function there."""
+    """By the environment; in a spawned worker that imports the trainer's script to find its own function there; and in
+    an interpreter that ends."""
     processes: Any = sys.modules.get("multiprocessing.process")
     is_imported = processes is not None and getattr(processes.current_process(), "_inheriting", False)
-    return is_imported or is_switched_off()
+    # Then no thread can be started any more, and who tries waits for ever.
+    return is_imported or sys.is_finalizing() or is_switched_off()
 
 
 def _or(given: int | None, found: int) -> int:

@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from functools import partial
+from types import BuiltinFunctionType, FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 from weakref import WeakSet
 
@@ -52,7 +53,7 @@ def verdict(error: BaseException) -> tuple[str, str]:
 
 def _is_success(code: object) -> bool:
     """As the interpreter takes it: whatever is no number is printed, and the exit status is 1."""
-    return code is None or (isinstance(code, int) and code == 0)
+    return code is None or (isinstance(code, int) and code & 0xFF == 0)
 
 
 log = logging.getLogger("trainvitals")
@@ -64,6 +65,7 @@ _excepthook: Callable[..., Any] | None = None
 _thread_hook: Callable[..., Any] = threading.excepthook
 _exit: Callable[..., NoReturn] = sys.exit
 _exits: list[SystemExit] = []
+_children: set[int] = set()
 
 
 def said(status: object, error: object, failed: Callable[[BaseException], None]) -> tuple[str, str]:
@@ -83,6 +85,10 @@ def watch_over(run: Ending) -> None:
         _excepthook, sys.excepthook = sys.excepthook, _on_exception
         _thread_hook, threading.excepthook = threading.excepthook, _on_threads_exception
         _exit, sys.exit = sys.exit, _on_exit
+    processes: Any = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None and os.getpid() not in _children:
+        _children.add(os.getpid())
+        sys.modules["multiprocessing.util"].Finalize(None, _at_childs_exit, exitpriority=0)
     # Some trainers' frameworks listen to SIGUSR1 only where nobody does yet, and set that up when they begin.
     listen(_ENDERS)
 
@@ -198,11 +204,38 @@ def _on_threads_exception(told: threading.ExceptHookArgs) -> None:
     _thread_hook(told)
 
 
+class _Exit(SystemExit):
+    """The interpreter lets go of what ended it when no frame is left; in a frame somebody caught it, and went on."""
+
+    __module__ = "builtins"
+
+    def __del__(self) -> None:
+        if sys._getframe().f_back is not None:
+            _exits.clear()
+
+    def __reduce__(self) -> Any:
+        return SystemExit, self.args
+
+
+# As whoever looks at it knows it.
+_Exit.__name__ = _Exit.__qualname__ = "SystemExit"
+
+
 def _on_exit(status: Any = None, /) -> NoReturn:
     """At the interpreter's end nobody knows any more with which status it was asked for."""
     if threading.current_thread() is threading.main_thread():
         _exits[:] = [SystemExit(status)]
+        if isinstance(_exit, BuiltinFunctionType):
+            raise _Exit(*(() if status is None else (status,)))
     _exit(status)
+
+
+def _at_childs_exit() -> None:
+    """A process of multiprocessing ends without what others do at their end; what it fails of is being handled then."""
+    error = sys.exc_info()[1]
+    for run in list(_living):
+        harmless(run.end_at_exit if error is None else partial(run.crash, error))()
+    _wait()
 
 
 def _at_exit() -> None:

@@ -53,6 +53,9 @@ def fold_all(values: dict[str, object]) -> dict[str, object]:
     folded: dict[str, object] = {}
     for name, value in values.items():
         wanted = fold(name)
-        taken = wanted in folded or (wanted != name and wanted in values)
-        folded[str(name) if taken else wanted] = value
+        if wanted in folded or (wanted != name and wanted in values):
+            wanted = str(name)
+        while wanted in folded or wanted == "timestamp":
+            wanted += "_"
+        folded[wanted] = value
     return folded

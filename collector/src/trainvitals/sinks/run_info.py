@@ -74,11 +74,18 @@ def _status(folder: Path, told: str, ranks: Mapping[int, Mapping[str, Any]]) -> 
     if is_alive(folder):
         return "running"
     if told in layout.ENDINGS:
-        return told
+        return "crashed" if any(_has_crashed(folder, rank, process) for rank, process in ranks.items()) else told
     here = any(process.get("boot_id") == layout.boot_id() for process in ranks.values())
     # Elsewhere a lock need not show: there the word of that host's agent counts, or a long silence.
     silent = time.time() - last_written(folder) > SILENT_SECONDS
     return _how_gone(folder) if here or silent or _was_reported(folder, ranks) else "running"
+
+
+def _has_crashed(folder: Path, rank: int, process: Mapping[str, Any]) -> bool:
+    """In the life that it is in: before it was resumed it may have crashed, too."""
+    ends = (line for line in _lines([folder / f"events.rank{rank}.jsonl"]) if line.get("event") == "end")
+    began = seconds(process.get("started")) or 0.0
+    return any(end.get("status") == "crashed" and (seconds(end.get("timestamp")) or 0.0) >= began for end in ends)
 
 
 def _how_gone(folder: Path) -> str:
