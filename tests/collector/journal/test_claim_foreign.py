@@ -63,7 +63,9 @@ def test_where_all_files_have_one_owner_a_folder_of_his_is_ours(root: Path, monk
 
 
 def test_whose_our_files_are_is_found_out_without_a_trace(root: Path) -> None:
-    assert small_files._owner_of_ours(root) == os.geteuid()
+    folder = os.open(root, os.O_PATH)
+    assert small_files._owner_of_ours(folder) == os.geteuid()
+    os.close(folder)
     assert os.listdir(root) == ["runs"]
 
 
