@@ -76,3 +76,14 @@ def test_every_rank_that_is_written_is_found(rank: int) -> None:
 
 def test_a_time_is_in_ascii_digits() -> None:
     assert layout.NODE_FILE.match("gpu_metrics_2025073\u0660_123456.jsonl") is None
+
+
+def test_a_link_in_place_of_a_shared_folder_opens_nobodys_folder_to_all(tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal").chmod(0o1777)
+    (tmp_path / "journal" / "runs").symlink_to(tmp_path / "private")
+    layout.make_shared(tmp_path / "journal" / "runs")
+    layout.make_shared(tmp_path / "journal" / "gpu")
+    assert (tmp_path / "private").stat().st_mode & 0o7777 == 0o700
+    assert (tmp_path / "journal" / "gpu").stat().st_mode & 0o7777 == 0o1777

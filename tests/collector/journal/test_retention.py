@@ -1,7 +1,6 @@
 """Keeping the journal small: thinned lines tell the same, the oldest goes first, what lives stays."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -160,13 +159,25 @@ def test_a_failure_while_thinning_leaves_the_file_and_nothing_else(
     path = write(tmp_path / GPU_FILE, ticks(300))
     before = path.read_bytes()
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(shutil, "copystat", full)
+    monkeypatch.setattr(os, "utime", full)
     sweep_node(tmp_path, NOW)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_in_the_place_of_the_thinned_copy_or_of_the_file_is_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    before = write(precious, ticks(300)).read_bytes()
+    path = write(tmp_path / "node" / GPU_FILE, ticks(300))
+    path.with_name(f".{path.name}.thin").symlink_to(precious)
+    linked = path.with_name(GPU_FILE.replace("0729", "0728"))
+    linked.symlink_to(precious)
+    sweep_node(path.parent, NOW)
+    assert len(whole_lines(path)) < 30 and linked.is_symlink()
+    assert precious.read_bytes() == before
 
 
 def filled(path: Path, size: int, age: float) -> Path:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, groupby, islice
@@ -85,7 +84,7 @@ def thin(path: Path) -> None:
             out.writelines(encode(record) for record in _by_minute(path))
             out.flush()
             status = os.lstat(path)
-            os.fchmod(out.fileno(), stat.S_IMODE(status.st_mode))
+            os.fchmod(out.fileno(), status.st_mode & 0o777)
             os.utime(out.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
         draft.replace(path)
     finally:
