@@ -125,6 +125,8 @@ def state(model: nn.Module) -> dict[str, Any]:
     return {"modes": [module.training for module in model.modules()], "grad": torch.is_grad_enabled(),
             "random": torch.get_rng_state().tolist(), "fast": torch.backends.mha.get_fastpath_enabled(),
             "weights": [parameter.detach().clone().tolist() for parameter in model.parameters()],
+            "buffers": [(id(buffer), buffer.tolist()) for buffer in model.buffers()],
+            "gradients": [None if each.grad is None else each.grad.tolist() for each in model.parameters()],
             "hooks": [len(module._forward_hooks) for module in model.modules()]}  # fmt: skip
 
 
@@ -140,6 +142,51 @@ def test_everything_is_as_it_was(inputs: torch.Tensor) -> None:
     assert failed == (inputs.shape[-1] == 3)
     assert state(model) == before
     train(Recorder(), model, sgd(model))
+
+
+class Counting(nn.Module):
+    """Keeps count of its calls in several ways, and its outputs depend on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+        self.register_buffer("calls", torch.zeros(()))
+        self.register_buffer("again", torch.zeros(()))
+        self.register_buffer("last", None)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.again = self.again + 1
+        self.last = inputs
+        return self.inner(inputs) * self.calls + self.again
+
+
+def test_what_a_model_counts_in_its_buffers_is_as_it_was_and_gradients_are_too() -> None:
+    model = Counting()
+    model(batch()).sum().backward()
+    before, last = state(model), model.last
+    profiled(model, batch())
+    assert state(model) == before and model.last is last
+    assert float(model.calls) == float(model.again) == 1  # type: ignore[operator,arg-type]
+
+
+def test_a_graph_that_waits_for_its_backward_pass_is_not_spoilt() -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8).eval())
+    loss = model(batch()).sum()
+    profiled(model, batch())
+    loss.backward()
+
+
+@pytest.mark.parametrize("shape", ["tensor", "tuple", "mapping"])
+def test_a_model_that_writes_into_its_inputs_has_the_same_each_time_and_never_the_callers(shape: str) -> None:
+    class Adds(nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return inputs.add_(1)
+
+    given = torch.zeros(2, 3)
+    inputs = {"tensor": given, "tuple": (given,), "mapping": {"inputs": given}}[shape]
+    assert profiled(Adds(), inputs)["repeat_difference"] == 0
+    assert given.tolist() == torch.zeros(2, 3).tolist()
 
 
 def test_what_a_model_keeps_from_it_can_be_trained_with() -> None:

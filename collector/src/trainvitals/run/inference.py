@@ -5,7 +5,7 @@
  "quantization_ratio": 0.26, "difference_mean": 0.01, "difference_max": 0.2, "top1_agreement": 0.98,
  "repeat_difference": 0.0}
 
-The training goes on with what it had: modes, gradients, random numbers, and the device that everything is on.
+The training goes on with what it had: modes, buffers, gradients, random numbers, and the device that everything is on.
 """
 
 import sys
@@ -24,7 +24,10 @@ from trainvitals.run.watch_times import tensors
 torch: Any = sys.modules["torch"]
 
 Call = Callable[[], Any]
+Asking = Callable[[], Call]
 Results = dict[str, Any]
+# Where it is, its name, itself, and what it held.
+_Buffer = tuple[dict[str, Any], str, Any, Any]
 MIB = 2**20
 # Of the quantised model where there is none, as of the other.
 _MEASURED = ("latency_p50_ms", "latency_p90_ms", "latency_p99_ms", "throughput_samples_per_sec", "peak_memory_mb",
@@ -39,11 +42,10 @@ def profile_inference(run: Any, model: Any, inputs: Any, *, runs: int = 50, warm
     model = alone(model)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     with _as_it_was(model, device):
-        given = moved(inputs, device)
-        call = _call(model, given)
-        results: Results = {"device": str(device), "batch_size": batch_size(given), "runs": runs}
-        results |= _measured(model, call, device, results, warmup)
-        output, again = call(), call()
+        ask = _asking(model, inputs, device)
+        results: Results = {"device": str(device), "batch_size": batch_size(inputs), "runs": runs}
+        results |= _measured(model, ask, device, results, warmup)
+        output, again = ask()(), ask()()
         results["repeat_difference"] = difference(main_output(output), main_output(again))[1]
         results |= _in_8_bits(model, inputs, main_output(output), results, warmup)
     run.write_event("inference", **results)
@@ -56,11 +58,11 @@ def _in_8_bits(model: Any, inputs: Any, output: Any, whole: Results, warmup: int
     device = torch.device("cpu")
     try:
         with quantized(model) as small:
-            call = _call(small, moved(inputs, device, torch.float32))
-            told = _measured(small, call, device, whole, warmup)
+            ask = _asking(small, inputs, device, torch.float32)
+            told = _measured(small, ask, device, whole, warmup)
             found |= {f"quantized_{name}": value for name, value in told.items()}
             found["quantization_ratio"] = told["model_size_mb"] / whole["model_size_mb"]
-            found |= _compared(output, main_output(call()))
+            found |= _compared(output, main_output(ask()()))
     except Exception as error:
         found["quantized_why_not"] = f"{type(error).__name__}: {error}"
     return found
@@ -71,12 +73,12 @@ def _compared(output: Any, other: Any) -> Results:
     return {"difference_mean": mean, "difference_max": largest, "top1_agreement": top1_agreement(output, other)}
 
 
-def _measured(model: Any, call: Call, device: Any, asked: Results, warmup: int) -> Results:
+def _measured(model: Any, ask: Asking, device: Any, asked: Results, warmup: int) -> Results:
     runs, batch = asked["runs"], asked["batch_size"]
     for _ in range(warmup):
-        call()
-    taken = sorted(_timed(call, device) for _ in range(runs))
-    peak = peak_bytes(call, model, device)
+        ask()()
+    taken = sorted(_timed(ask(), device) for _ in range(runs))
+    peak = peak_bytes(ask(), model, device)
     return {
         **{f"latency_p{share}_ms": taken[-(-share * runs // 100) - 1] * 1e3 for share in (50, 90, 99)},
         "throughput_samples_per_sec": None if batch is None else batch * runs / sum(taken),
@@ -99,6 +101,11 @@ def _wait(device: Any) -> None:
         torch.get_device_module(device).synchronize(device)
 
 
+def _asking(model: Any, inputs: Any, device: Any, floating: Any = None) -> Asking:
+    """Each call has inputs of its own, for a model may write into them."""
+    return lambda: _call(model, moved(inputs, device, floating))
+
+
 def _call(model: Any, inputs: Any) -> Call:
     if isinstance(inputs, Mapping):
         return lambda: model(**inputs)
@@ -110,7 +117,7 @@ def _call(model: Any, inputs: Any) -> Call:
 def moved(inputs: Any, device: Any, floating: Any = None) -> Any:
     """A copy where the model is; the user's own stay where they are."""
     if isinstance(inputs, torch.Tensor):
-        return inputs.detach().to(device, floating if inputs.is_floating_point() else None)
+        return inputs.detach().to(device, floating if inputs.is_floating_point() else None, copy=True)
     if isinstance(inputs, Mapping):
         return {name: moved(value, device, floating) for name, value in inputs.items()}
     if isinstance(inputs, (tuple, list)):
@@ -128,6 +135,7 @@ def batch_size(inputs: Any) -> int | None:
 def _as_it_was(model: Any, device: Any) -> Iterator[None]:
     """No inference mode: what a model keeps from it could not be trained with."""
     modes = [(module, module.training) for module in model.modules()]
+    buffers = _buffers(model)
     gpus = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=gpus), torch.no_grad():
         try:
@@ -136,3 +144,19 @@ def _as_it_was(model: Any, device: Any) -> Iterator[None]:
         finally:
             for module, mode in modes:
                 module.training = mode
+            _put_back(buffers)
+
+
+def _buffers(model: Any) -> list[_Buffer]:
+    """What they hold is kept beside the processor: a GPU may have no room for it, and its peak is measured."""
+    named = [(module._buffers, name, held) for module in model.modules() for name, held in module._buffers.items()]
+    return [(place, name, held, None if held is None or held.is_inference() else held.detach().to("cpu", copy=True))
+            for place, name, held in named]  # fmt: skip
+
+
+def _put_back(buffers: list[_Buffer]) -> None:
+    """By way of `data`: a graph that still waits for its backward pass finds them as it left them."""
+    for place, name, held, content in buffers:
+        place[name] = held
+        if content is not None:
+            held.data.copy_(content)
