@@ -1,10 +1,11 @@
 """`run.data(loader)` is the loader in all but the clock."""
 
+import asyncio
 import copy
 import gc
 import pickle
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,56 @@ def test_a_loader_within_a_loader_waits_once(run: tv.Run) -> None:
     run.finish()
     assert run.folder is not None
     assert 0.1 <= sum(line.get("data_wait_seconds", 0) for line in lines(run.folder)) <= took
+
+
+class Remote:
+    """A loader whose batches come from elsewhere."""
+
+    closed = False
+
+    def __len__(self) -> int:
+        return 2
+
+    async def __aiter__(self) -> AsyncIterator[int]:
+        for number in range(2):
+            await asyncio.sleep(0.05)
+            yield number
+
+    async def __aenter__(self) -> "Remote":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.closed = True
+
+
+async def train(run: tv.Run, batches: Any) -> list[int]:
+    seen = []
+    async for batch in batches:
+        with run.step():
+            seen.append(batch)
+    return seen
+
+
+def test_a_loader_that_is_awaited_is_waited_for_by_the_clock_too(run: tv.Run) -> None:
+    loader: Any = Remote()
+    seen = asyncio.run(train(run, run.data(loader)))
+    run.finish()
+    assert run.folder is not None and seen == [0, 1] and len(run.data(loader)) == 2
+    waits = [line["data_wait_seconds"] for line in lines(run.folder) if "data_wait_seconds" in line]
+    assert len(waits) == 2 and min(waits) >= 0.045
+
+
+def test_an_awaited_iterator_stays_one_and_its_context_is_its_own(run: tv.Run) -> None:
+    async def all_of_it() -> None:
+        loader: Any = Remote()
+        batches: Any = run.data(loader.__aiter__())
+        assert aiter(batches) is batches and await anext(batches) == 0
+        assert [batch async for batch in batches] == [1]
+        async with run.data(loader):
+            assert not loader.closed
+        assert loader.closed
+
+    asyncio.run(all_of_it())
+    plain: Any = run.data([1])
+    with pytest.raises(TypeError):
+        aiter(plain)

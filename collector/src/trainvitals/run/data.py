@@ -1,6 +1,7 @@
 """A loader whose batches are waited for by the clock. In all else it is the loader: what it has shows through.
 
 for batch in run.data(loader):      # {"data_wait_seconds": 0.03} in the line of the step
+async for batch in run.data(loader):
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 # What Python asks a class for, and not its object: had only where the loader has it.
 _ASKED_OF_THE_CLASS = ("__len__", "__bool__", "__getitem__", "__setitem__", "__delitem__", "__contains__", "__call__",
-                       "__reversed__", "__length_hint__", "__enter__", "__exit__", "__add__", "__next__")  # fmt: skip
+                       "__reversed__", "__length_hint__", "__enter__", "__exit__", "__add__", "__next__",
+                       "__aiter__", "__anext__", "__aenter__", "__aexit__")  # fmt: skip
 
 
 class Data:
@@ -73,14 +75,34 @@ def _passed_on(name: str) -> Callable[..., Any]:
     def method(self: Any, *arguments: Any) -> Any:
         return getattr(self._timed_loader, name)(*arguments)
 
-    return _next if name == "__next__" else method
+    return _TIMED.get(name, method)
 
 
 def _next(self: Data) -> Any:
-    """Where one loader times another, both wait at once: it is the outer one's time that counts."""
     timer = self._timed_by
     waited, began = timer.waited, clock()
     batch = self._timed_next()
+    _count(timer, waited, began)
+    return batch
+
+
+def _aiter(self: Any) -> Any:
+    batches = self._timed_loader.__aiter__()
+    return self if batches is self._timed_loader else data(self._timed_by, batches)
+
+
+async def _anext(self: Data) -> Any:
+    timer = self._timed_by
+    waited, began = timer.waited, clock()
+    batch = await self._timed_loader.__anext__()
+    _count(timer, waited, began)
+    return batch
+
+
+def _count(timer: Timer, waited: float, began: float) -> None:
+    """Where one loader times another, both wait at once: it is the outer one's time that counts."""
     if (timer.thread == get_ident() or not timer.is_used) and not timer.open:
         timer.waited = waited + clock() - began
-    return batch
+
+
+_TIMED: dict[str, Callable[..., Any]] = {"__next__": _next, "__aiter__": _aiter, "__anext__": _anext}
