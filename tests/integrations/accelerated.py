@@ -44,14 +44,21 @@ def train(log_with, run=None, seconds=0.0, poison=-1, **init):
         if accelerator.sync_gradients:
             if run is not None:
                 run().end_step()
+                run().log(own_loss=loss)
             accelerator.log({"loss": loss, "lr": 0.1, "losses": {"head": float(loss.detach())}})
     accelerator.end_training()
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
 if __name__ == "__main__":
+    import trainvitals as tv
     from trainvitals.integrations.accelerate import TrainVitalsTracker
 
-    main_only = "main" in sys.argv
-    tracker = TrainVitalsTracker("ranks", main_process_only=main_only)
-    train([tracker], lambda: tracker.run)
+    if "named" in sys.argv:
+        train("trainvitals", tv.current)
+    elif "started" in sys.argv:
+        with tv.start("ranks") as run:
+            train("trainvitals", lambda: run)
+    else:
+        tracker = TrainVitalsTracker("ranks", main_process_only="main" in sys.argv)
+        train([tracker], lambda: tracker.run)

@@ -101,20 +101,26 @@ def test_a_run_that_is_there_is_used_and_left_open(journal):
     assert told(journal).run["config"] == {"rate": 0.1}
 
 
-def test_each_process_writes_its_own_file_of_one_run(tmp_path):
-    launched(tmp_path)
+@pytest.mark.parametrize("how", ["by object", "started"])
+def test_each_process_writes_its_own_file_of_one_run(tmp_path, how):
+    launched(tmp_path, how)
 
-    ranks = [told(tmp_path, run_names(tmp_path)[0], rank) for rank in (0, 1)]
-    assert len(run_names(tmp_path)) == 1
+    (name,) = run_names(tmp_path)
+    ranks = [told(tmp_path, name, rank) for rank in (0, 1)]
     assert [rank.steps() for rank in ranks] == [[1, 2]] * 2
+    assert [list(rank.values("own_loss")) for rank in ranks] == [[1, 2]] * 2
+    assert [list(rank.values("loss")) for rank in ranks] == [[1, 2], []]
     assert (ranks[0].status, ranks[0].run["world_size"]) == ("finished", 2)
+    assert ranks[0].run["config"] == {"rate": 0.1}
 
 
-def test_the_main_process_alone_where_that_is_wanted(tmp_path):
-    launched(tmp_path, "main")
+@pytest.mark.parametrize("how", ["main", "named"])
+def test_the_main_process_alone_where_that_is_wanted_or_accelerate_makes_the_tracker(tmp_path, how):
+    launched(tmp_path, how)
 
     (name,) = run_names(tmp_path)
     assert told(tmp_path, name, 0).steps() == [1, 2]
+    assert list(told(tmp_path, name, 0).values("loss")) == [1, 2]
     assert not (tmp_path / "runs" / name / "process.rank1.json").exists()
 
 

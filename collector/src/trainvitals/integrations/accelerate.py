@@ -5,7 +5,7 @@ accelerator = Accelerator(log_with=[tracker])        # or log_with="trainvitals"
 accelerator.init_trackers("gemma", config={"lr": 3e-4})
 for batch in tracker.run.data(loader):               # a loader that accelerator.prepare gave
     with tracker.run.step(): ...
-    accelerator.log({"loss": loss})     ->  {"step": 1, "data_wait_seconds": 0.01, "loss": 2.3, ...}
+    tracker.run.log(loss=loss)          ->  {"step": 1, "data_wait_seconds": 0.01, "loss": 2.3, ...}
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,8 +23,9 @@ except ImportError as error:
 
 
 class TrainVitalsTracker(tracking.GeneralTracker):
-    """Unlike other trackers it writes on every process, each its own file, as ranks differ in how long they wait;
-    `main_process_only=True` leaves the others out. Other options are those of `trainvitals.start`."""
+    """`run` writes on every process, each its own file, as ranks differ in how long they wait;
+    `main_process_only=True` leaves the others out. What Accelerate calls is called on the main process alone. Other
+    options are those of `trainvitals.start`."""
 
     name = "trainvitals"
     requires_logging_directory = False
