@@ -56,6 +56,8 @@ class Automatic(LightningModule):
 class Manual(LightningModule):
     """Two optimizers, a step of each every second batch."""
 
+    every = 2
+
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
@@ -65,7 +67,7 @@ class Manual(LightningModule):
     def training_step(self, batch, batch_idx):
         loss = (self.one(batch) + self.two(batch)).square().mean()
         self.manual_backward(loss)
-        if batch_idx % 2:
+        if (batch_idx + 1) % self.every == 0:
             for optimizer in self.optimizers():
                 optimizer.step()
                 optimizer.zero_grad()
@@ -73,6 +75,10 @@ class Manual(LightningModule):
 
     def configure_optimizers(self):
         return [torch.optim.SGD(part.parameters(), lr=rate) for part, rate in ((self.one, 0.1), (self.two, 0.2))]
+
+
+class EachBatch(Manual):
+    every = 1
 
 
 def trainer(folder, *callbacks, kind=Trainer, **more):

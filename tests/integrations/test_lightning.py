@@ -10,7 +10,7 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint  # noqa: E402
 
 import trainvitals as tv  # noqa: E402
 from tests.integrations.journal import run_names, told  # noqa: E402
-from tests.integrations.lit_models import Automatic, Manual, loader, trainer, weights  # noqa: E402
+from tests.integrations.lit_models import Automatic, EachBatch, Manual, loader, trainer, weights  # noqa: E402
 from trainvitals.integrations.lightning import TrainVitalsCallback  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -62,9 +62,30 @@ def test_optimized_by_hand_steps_are_numbered_as_lightning_counts_them(journal, 
     training.fit(Manual(), loader(8))
 
     run = told(journal)
-    assert training.global_step == 4
+    assert training.global_step == 4 and run.run["planned_steps"] == 8
     assert run.steps() == [2, 4] and list(run.values("loss")) == [2, 4]
     assert run.values("learning_rate")[4] == 0.1 and run.values("learning_rate_1")[4] == 0.2
+
+
+def test_optimized_by_hand_the_steps_of_every_optimizer_are_planned(journal, tmp_path):
+    training = trainer(tmp_path, TrainVitalsCallback(), max_epochs=2)
+    training.fit(EachBatch(), loader(8))
+
+    assert told(journal).run["planned_steps"] == training.global_step == 16
+
+
+def test_optimized_by_hand_no_more_steps_are_planned_than_lightning_will_do(journal, tmp_path):
+    training = trainer(tmp_path, TrainVitalsCallback(), max_epochs=2, max_steps=6)
+    training.fit(EachBatch(), loader(8))
+
+    assert told(journal).run["planned_steps"] == training.global_step == 6
+
+
+def test_optimized_by_hand_the_plan_is_mended_by_what_an_epoch_took(journal, tmp_path):
+    training = trainer(tmp_path, TrainVitalsCallback(), max_epochs=3)
+    training.fit(Manual(), loader(8))
+
+    assert told(journal).run["planned_steps"] == training.global_step == 12
 
 
 def test_time_spent_on_waiting_for_data_is_told_from_the_steps(journal, tmp_path):
@@ -131,6 +152,15 @@ def test_a_run_that_is_there_is_used_and_left_open(journal, tmp_path):
         assert run.status == "running"
 
     assert run_names(journal) == ["mine"] and told(journal).steps() == [1, 2, 3, 4]
+    assert told(journal).run["planned_steps"] == 4
+
+
+def test_what_the_user_planned_holds(journal, tmp_path):
+    for _ in range(2):
+        trainer(tmp_path, TrainVitalsCallback("long", resume=True, planned_steps=100)).fit(Automatic(), loader(4))
+        assert told(journal).run["planned_steps"] == 100
+
+    assert told(journal).steps() == [1, 2, 3, 4]
 
 
 def test_with_an_interval_a_line_has_the_mean(journal, tmp_path):

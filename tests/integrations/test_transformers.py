@@ -220,4 +220,5 @@ def test_a_run_that_is_there_is_used_and_left_open(journal, tmp_path):
     mine = told(journal, "mine")
     assert run_names(journal) == ["mine"]
     assert mine.steps() == [1, 2, 3, 4] and list(mine.values("loss")) == [1, 2, 3, 4]
+    assert mine.run["planned_steps"] == 4
     assert mine.run["config"]["note"] == "kept" and mine.run["config"]["max_steps"] == 2

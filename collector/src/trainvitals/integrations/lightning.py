@@ -40,7 +40,7 @@ class TrainVitalsCallback(OfTraining, Callback):
         self._logged: dict[str, Any] = {}
         self._fetching_since = self._began = 0.0
         self._is_in_step = False
-        self._done = 0
+        self._done = self._before_epoch = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -52,9 +52,9 @@ class TrainVitalsCallback(OfTraining, Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._training.begin(
             type(pl_module).__name__, trainer.global_step, config=_config_of(trainer, pl_module),
-            planned_steps=_planned(trainer), rank=trainer.global_rank, local_rank=trainer.local_rank,
+            planned_steps=_planned(trainer, pl_module), rank=trainer.global_rank, local_rank=trainer.local_rank,
             world_size=trainer.world_size)  # fmt: skip
-        self._done = trainer.global_step
+        self._done = self._before_epoch = trainer.global_step
         self._is_in_step = False
         self._logged = {}
         self._clear()
@@ -157,6 +157,9 @@ class TrainVitalsCallback(OfTraining, Callback):
     @harmless
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._log_news(trainer)  # of the epoch before, which are ready only now
+        if not pl_module.automatic_optimization:
+            self._training.plan(_planned_after(trainer, trainer.global_step - self._before_epoch))
+            self._before_epoch = trainer.global_step
 
     @harmless
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
@@ -197,9 +200,24 @@ def _learning_rates(trainer: Any) -> dict[str, Any]:
     return {f"learning_rate_{number}" if number else "learning_rate": rate for number, rate in enumerate(rates)}
 
 
-def _planned(trainer: Any) -> int | None:
+def _planned(trainer: Any, pl_module: Any) -> int | None:
+    """Lightning's estimate is of batches: optimized by hand, each optimizer may step once in each, until an epoch has
+    shown what they do."""
     steps = trainer.estimated_stepping_batches
+    if not pl_module.automatic_optimization:
+        steps = _limited(steps * len(trainer.optimizers), trainer)
     return int(steps) if math.isfinite(steps) and steps > 0 else None
+
+
+def _planned_after(trainer: Any, in_last_epoch: int) -> int | None:
+    if in_last_epoch <= 0 or (trainer.max_epochs or 0) <= 0:
+        return None
+    left = trainer.max_epochs - trainer.current_epoch
+    return int(_limited(trainer.global_step + left * in_last_epoch, trainer))
+
+
+def _limited(steps: float, trainer: Any) -> float:
+    return steps if trainer.max_steps < 0 else min(steps, trainer.max_steps)
 
 
 def _config_of(trainer: Any, pl_module: Any) -> dict[str, Any]:

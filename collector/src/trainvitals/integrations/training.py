@@ -45,16 +45,24 @@ class Training:
         if self.is_ours and self.run.status == "running":
             self.before = 0
             return
-        told = {"config": config, "framework": self._framework, "planned_steps": planned_steps}
         run = current()
-        if run.status == "running" and run not in _begun:
-            run.describe(**told)  # type: ignore[arg-type]
-        else:
+        is_theirs = run.status == "running" and run not in _begun
+        if not is_theirs:
+            told = {"config": config, "framework": self._framework, "planned_steps": planned_steps}
             run = start(self._name or name, **{**told, "resume": done > 0, **found, **self._options})
             _begun.add(run)
         self.run = run
         # A second training within a run that the user began counts on from the first.
         self.before = run.number if done == 0 else 0
+        if is_theirs:
+            run.describe(config, framework=self._framework)
+        if is_theirs or self.before:
+            self.plan(planned_steps)
+
+    def plan(self, steps: int | None) -> None:
+        """As the trainer counts them; what the user said holds."""
+        if steps is not None and "planned_steps" not in self._options:
+            self.run.describe(planned_steps=self.before + steps)
 
     def end(self) -> None:
         if self.is_ours:
