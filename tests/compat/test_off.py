@@ -44,7 +44,10 @@ monitor.start_monitoring()
 monitor.log_training_step(model=model, loss=1.0)
 system = performance.SystemMonitor(0.1)
 system.start_monitoring()
-assert set(system.get_metrics()) >= {"cpu_usage_percent"}
+assert system.cpu_usage_percent is not None and system.memory_usage_percent > 0
+measured = monitor.log_model_inference_benchmark(model, "cpu", torch.ones(3, 2))
+assert measured["avg_latency_ms"] > 0 and measured["model_size_mb"] > 0
+assert monitor.log_model_inference_benchmark(None, "cpu", None)["avg_latency_ms"] is None
 
 assert threading.active_count() == threads, threading.enumerate()
 assert sockets() == before

@@ -13,6 +13,8 @@ from tests.compat.test_gpu_training import bare
 from tests.integrations.journal import told
 from trainvitals.compat.performance import AlertSystem, SystemMonitor, TrainingMetrics, TrainingMonitor
 
+BENCHMARK = ["avg_latency_ms", "samples_per_second", "model_size_mb", "quantization_ratio"]
+
 
 @pytest.fixture
 def monitor(journal):
@@ -170,36 +172,68 @@ def test_the_benchmark_tells_what_the_other_tool_told(monitor, journal):
     torch = pytest.importorskip("torch", reason="torch is not installed: make trainers")
     model = torch.nn.Linear(256, 256)
     told_of = monitor.log_model_inference_benchmark(model, torch.device("cpu"), torch.randn(8, 256))
-    assert list(told_of) == ["avg_latency_ms", "samples_per_second", "model_size_mb", "quantization_ratio"]
+    assert list(told_of) == BENCHMARK
     assert told_of["avg_latency_ms"] * told_of["samples_per_second"] == pytest.approx(8000)
     assert told_of["model_size_mb"] == pytest.approx(256 * 257 * 4 / 2**20, rel=0.05)
     assert 0.2 < told_of["quantization_ratio"] < 0.4
     assert told(journal).events_of("inference")
 
 
-def test_a_benchmark_that_fails_costs_a_warning(monitor, caplog):
-    assert monitor.log_model_inference_benchmark(object(), "cpu", None) == {}
+def test_the_benchmark_measures_without_a_run_too_and_writes_nothing(journal):
+    torch = pytest.importorskip("torch", reason="torch is not installed: make trainers")
+    told_of = TrainingMonitor().log_model_inference_benchmark(torch.nn.Linear(8, 8), "cpu", torch.randn(2, 8))
+    assert all(value > 0 for value in told_of.values()), told_of
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_benchmark_that_fails_costs_a_warning_and_knows_nothing(journal, caplog, is_started):
+    monitor = TrainingMonitor({"enable_performance_monitor": False})
+    if is_started:
+        monitor.start_monitoring()
+    told_of = monitor.log_model_inference_benchmark(object(), "cpu", None)
+    monitor.stop_monitoring()
+    assert told_of == dict.fromkeys(BENCHMARK)
     assert len(caplog.records) == 1
 
 
-def test_the_machine_is_sampled(journal):
+@pytest.mark.parametrize("is_started", [True, False])
+def test_the_machine_answers_from_the_first_question_on(journal, is_started):
     monitor = SystemMonitor(update_interval=0.1)
-    assert (monitor.cpu_usage_percent, monitor.gpu_power_watts) == (None, None)
-    monitor.start_monitoring()
-    wait_for(lambda: monitor.disk_read_mb_s is not None)
+    if is_started:
+        monitor.start_monitoring()
     assert 0 <= monitor.cpu_usage_percent <= 100
     assert 0 < monitor.memory_usage_percent < 100
     assert monitor.gpu_utilization is None
     assert list(monitor.get_metrics()) == ["cpu_usage_percent", "memory_usage_percent", "gpu_utilization",
                                            "gpu_temperature", "gpu_power_watts", "disk_read_mb_s"]  # fmt: skip
+    wait_for(lambda: monitor.disk_read_mb_s is not None)
     monitor.stop_monitoring()
     with pytest.raises(AttributeError, match="it has cpu_usage_percent"):
         monitor.gpu_utilisation  # noqa: B018
 
 
+def test_two_monitors_asked_at_once_agree(journal):
+    """A share of no time at all would be 0 or 100."""
+    one, other = SystemMonitor(), SystemMonitor()
+    assert one.cpu_usage_percent == other.cpu_usage_percent
+    one.stop_monitoring()
+    other.stop_monitoring()
+
+
+def test_an_agent_is_started_by_the_first_question_alone(journal):
+    config = {"enable_performance_monitor": False}
+    assert TrainingMonitor(config).system_monitor.memory_usage_percent > 0
+    assert not journal.exists()
+    monitor = SystemMonitor()
+    assert not journal.exists()
+    monitor.get_metrics()
+    wait_for(journal.exists, 20)
+    monitor.stop_monitoring()
+
+
 def test_the_first_gpus_readings_are_the_machines(agent, journal):
     monitor = SystemMonitor(update_interval=0.2)
-    monitor.start_monitoring()
     assert wait_for(lambda: monitor.gpu_utilization, 20) > 0
     assert monitor.gpu_temperature > 20
     assert monitor.gpu_power_watts > 50

@@ -19,24 +19,30 @@ from trainvitals.compat.performance_alerts import AlertSystem
 from trainvitals.compat.performance_metrics import TrainingMetrics, memory
 from trainvitals.compat.performance_system import SystemMonitor
 from trainvitals.run import Run, harmless, start
-from trainvitals.run.off import OffRun
+from trainvitals.run.harmless import warn
+from trainvitals.run.off import OffRun, is_switched_off
 
 __all__ = ["AlertSystem", "SystemMonitor", "TrainingMetrics", "TrainingMonitor"]
 
 Condition = Callable[[TrainingMetrics], Any]
+_BENCHMARK = ("avg_latency_ms", "samples_per_second", "model_size_mb", "quantization_ratio")
 
 
 class TrainingMonitor:
     def __init__(self, config: Mapping[str, Any] | str | os.PathLike[str] | None = None) -> None:
         self.settings = performance_config.load(config)
         self.system_monitor = SystemMonitor(self.settings.interval)
+        self.system_monitor.stop_monitoring()  # until it is started, with this configuration's folder
         self.alert_system = AlertSystem(self.settings, self.system_monitor)
         self.run: Run = OffRun()  # type: ignore[assignment]
         self._handing: HandingOn | None = None
         self._watched: Any = None
 
     def failed(self, error: BaseException) -> None:
-        self.run.failed(error)
+        if self.run.status == "off" and not is_switched_off():
+            warn(error)
+        else:
+            self.run.failed(error)
 
     @harmless
     def start_monitoring(self) -> None:
@@ -77,15 +83,14 @@ class TrainingMonitor:
         self.run.begin_step()
 
     def log_model_inference_benchmark(self, model: Any, device: Any, dummy_input: Any) -> dict[str, Any]:
-        """Empty where it cannot be measured. The model is moved to the device, as it would be by hand."""
-        return harmless(self._benchmark)(model, device, dummy_input) or {}
+        """Measured without a run too. The model is moved to the device, as it would be by hand."""
+        return self._benchmark(model, device, dummy_input) or dict.fromkeys(_BENCHMARK)
 
+    @harmless
     def _benchmark(self, model: Any, device: Any, dummy_input: Any) -> dict[str, Any]:
-        told = self.run.profile_inference(model.to(device), dummy_input) or {}
-        rate, batch = told.get("throughput_samples_per_sec"), told.get("batch_size")
-        return told and {
-            "avg_latency_ms": 1000 * batch / rate if rate and batch else None,
-            "samples_per_second": rate,
-            "model_size_mb": told.get("model_size_mb"),
-            "quantization_ratio": told.get("quantization_ratio"),
-        }
+        from trainvitals.run.inference import profile_inference
+
+        told = profile_inference(self.run, model.to(device), dummy_input)
+        rate, batch = told["throughput_samples_per_sec"], told["batch_size"]
+        latency = 1000 * batch / rate if rate and batch else None
+        return dict(zip(_BENCHMARK, (latency, rate, told["model_size_mb"], told["quantization_ratio"]), strict=True))

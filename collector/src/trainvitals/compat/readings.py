@@ -5,6 +5,7 @@ host_percent()                                             ->  {"cpu_percent": 1
 
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,6 +68,10 @@ _before = threading.local()
 
 
 def _cpu_percent(psutil: Any) -> float:
-    interval = None if getattr(_before, "was_asked", False) else FIRST_SECONDS
-    _before.was_asked = True
-    return float(psutil.cpu_percent(interval))
+    """So soon after the call before there is nothing to tell but what that told."""
+    now = time.monotonic()
+    asked = getattr(_before, "asked", None)
+    if asked is None or now - asked >= FIRST_SECONDS:
+        _before.told = float(psutil.cpu_percent(FIRST_SECONDS if asked is None else None))
+        _before.asked = time.monotonic()
+    return float(_before.told)
