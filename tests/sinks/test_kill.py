@@ -1,5 +1,6 @@
 """Killed at random moments while a run goes on, and started again: no point twice, none lost."""
 
+import os
 import random
 import subprocess
 import time
@@ -12,12 +13,14 @@ from tests.sinks.support import (
     Busy,
     Points,
     Trainer,
+    ended_run,
     environment,
     following,
     mlflow_points,
     needed,
     sync,
     tensorboard_points,
+    wait_until,
     wandb_points,
 )
 
@@ -53,3 +56,22 @@ def test_a_kill_at_any_moment_neither_loses_a_point_nor_brings_it_twice(
     done = sync(tmp_path, "gemma", target)
     assert done.returncode == 0, done.stderr
     assert READ[kind](tmp_path) == trainer.expected(), f"seed {seed}"
+
+
+def test_what_a_kill_left_of_a_database_is_removed_next_time_and_nothing_else(tmp_path: Path) -> None:
+    needed("mlflow")
+    ended_run(tmp_path)
+    target = f"mlflow=sqlite:///{tmp_path}/mlflow.db"
+    process = following(tmp_path, target, stderr=subprocess.DEVNULL)
+    wait_until(lambda: list(tmp_path.glob("mlflow.db.*.new")))
+    process.kill()
+    process.wait()
+    (left,) = tmp_path.glob("mlflow.db.*.new")
+    kept = [left.with_name(left.name.replace(f".{process.pid}.", f".{whose}.")) for whose in (os.getpid(), "mine")]
+    kept += [tmp_path / "other.db.1.new", tmp_path / f"mlflow.db.elsewhere.{process.pid}.new"]
+    for path in (*kept, left.with_name(f"{left.name}-journal")):
+        path.touch()
+
+    done = sync(tmp_path, "gemma", target)
+    assert done.returncode == 0, done.stderr
+    assert sorted(tmp_path.glob("*.new*")) == sorted(kept)

@@ -4,10 +4,12 @@
 known again by its tag `trainvitals.id`. Points that may be there after a kill are looked up before they are sent.
 """
 
+import glob
 import logging
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from mlflow.entities import Experiment, Metric, Param, Run
@@ -15,6 +17,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NAME
 
+from trainvitals.journal import layout
 from trainvitals.sinks.config_values import flat
 from trainvitals.sinks.rows import Row
 from trainvitals.sinks.run_info import RunInfo
@@ -23,6 +26,7 @@ MAX_METRICS, MAX_PARAMS, MAX_NAME, MAX_VALUE = 1000, 100, 250, 6000
 TAG = "trainvitals.id"
 _STATUS = {"finished": "FINISHED", "killed": "KILLED", "preempted": "KILLED", "crashed": "FAILED"}
 _UNFIT = re.compile(r"[^/\w.\- :]")
+_DRAFT = re.compile(r"(\d+)\.new(-journal|-wal|-shm)?", re.ASCII)
 
 log = logging.getLogger("trainvitals.sinks")
 
@@ -116,10 +120,23 @@ class MLflow:
 def _make_database(place: str) -> None:
     """MLflow makes its tables one by one: one that a kill left half made could never be used again."""
     path = place.removeprefix("sqlite:///")
-    if path != place and "?" not in path and not os.path.exists(path):
-        draft = f"{path}.{os.getpid()}.new"
+    if path == place or "?" in path:
+        return
+    drafts = f"{path}.{layout.host_name()}."
+    _remove_drafts(drafts)
+    if not os.path.exists(path):
+        draft = f"{drafts}{os.getpid()}.new"
         MlflowClient(tracking_uri=f"sqlite:///{draft}")
         os.rename(draft, path)
+
+
+def _remove_drafts(beginning: str) -> None:
+    """Of this host's processes that ended before theirs was a database; this process has begun none yet."""
+    for draft in glob.glob(glob.escape(beginning) + "*.new*"):
+        of = _DRAFT.fullmatch(draft.removeprefix(beginning))
+        if of and (int(of[1]) == os.getpid() or not os.path.exists(f"/proc/{of[1]}")):
+            with suppress(OSError):
+                os.remove(draft)
 
 
 def _metrics(row: Row) -> Iterable[Metric]:
