@@ -210,7 +210,8 @@ def test_a_journal_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> Non
 
 
 def test_one_who_hangs_while_he_claims_keeps_nobody_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claiming, "CLAIM_SECONDS", 0.2)
+    monkeypatch.setattr(claiming, "SHARED_SECONDS", 0.1)
+    monkeypatch.setattr(claiming, "OWN_SECONDS", 0.1)
     (tmp_path / "runs").mkdir()
     with claiming.claiming(tmp_path):
         assert take(tmp_path).run == "train"

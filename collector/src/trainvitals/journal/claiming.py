@@ -1,4 +1,8 @@
-"""The lock on a journal's runs, held for as long as it takes to choose a run's folder."""
+"""The locks on a journal's runs, held for as long as it takes to choose a run's folder.
+
+runs/.claim          everybody's: any user may hold it, and for as long as he likes
+runs/.claim.<uid>    one user's, as the ranks of a run are: nobody else can keep them from agreeing on one folder
+"""
 
 import errno
 import fcntl
@@ -8,30 +12,64 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-CLAIM_SECONDS = 10.0
+from trainvitals.journal.descriptors import open_regular
+from trainvitals.journal.small_files import is_anothers
+
+# Less than a process waits at its end for what it recorded.
+SHARED_SECONDS, OWN_SECONDS = 1.0, 10.0
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW
 
 
 @contextmanager
 def claiming(root: Path) -> Iterator[None]:
-    """One claimant at a time on this machine, so that two ranks agree on one folder. One that hangs while
-    it claims, or a file system without locks, keeps nobody from training."""
-    fd = _open_claim(root / "runs" / ".claim")
-    deadline = time.monotonic() + CLAIM_SECONDS
+    """One claimant at a time on this machine, so that two ranks agree on one folder. One that hangs while it claims, a
+    file system without locks, or a lock that cannot be opened, keeps nobody from training."""
+    with _locked(root / "runs" / ".claim", 0o666, SHARED_SECONDS), _locked(own_lock(root), 0o600, OWN_SECONDS):
+        yield
+
+
+def own_lock(root: Path) -> Path:
+    return root / "runs" / f".claim.{os.geteuid()}"
+
+
+@contextmanager
+def _locked(path: Path, mode: int, seconds: float) -> Iterator[None]:
+    fd = -1
     try:
-        while not _try_lock(fd) and time.monotonic() < deadline:
-            time.sleep(0.002)
+        with suppress(OSError):
+            fd = _open(path, mode)
+            _wait_for(fd, seconds)
         yield
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
 
 
-def _open_claim(path: Path) -> int:
+def _wait_for(fd: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not _try_lock(fd) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _open(path: Path, mode: int) -> int:
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = _found_or_made(path.name, folder, mode)
+        if mode == 0o600 and is_anothers(fd, folder):
+            os.close(fd)
+            raise PermissionError(errno.EPERM, "another user made it", str(path))
+        return fd
+    finally:
+        os.close(folder)
+
+
+def _found_or_made(name: str, folder: int, mode: int) -> int:
     # In a folder that all may write to the kernel refuses O_CREAT on another user's file.
     with suppress(FileNotFoundError):
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        return open_regular(name, _FLAGS, folder)
+    fd = open_regular(name, _FLAGS | os.O_CREAT, folder)
     with suppress(OSError):
-        os.fchmod(fd, 0o666)
+        os.fchmod(fd, mode)
     return fd
 
 

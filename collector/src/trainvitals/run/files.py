@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from trainvitals.errors import JournalError, RunInUse, TrainVitalsError
 from trainvitals.journal import slow
 from trainvitals.journal.append import WarnOnce
+from trainvitals.journal.claiming import own_lock
 from trainvitals.journal.configuration import taken
 from trainvitals.journal.record import encode, timestamp
 from trainvitals.journal.run_files import RunFiles
@@ -52,6 +53,7 @@ class Files:
         self._last_words: tuple[str, dict[str, Any]] | None = None
         self._answered, self._done, self._wake = Flag(), Flag(), Bell()
         self._is_slow = True
+        self._root = Path("the journal")
         self._patient_until = time.monotonic() + PATIENCE_SECONDS
         self.files: RunFiles | None = None
         self.dropped = 0
@@ -77,7 +79,12 @@ class Files:
 
     def wait(self, deadline: float) -> None:
         """At the interpreter's end: what is on its way gets there, or is given up."""
-        self._done.wait(max(0.0, deadline - time.monotonic()))
+        if self._done.wait(max(0.0, deadline - time.monotonic())) or self.files is not None:
+            return
+        self._give_up()
+        self._warn("dropping", f"{self.dropped} records are lost: {self._root} did not answer until the process ended; "
+                   f"its storage hangs, or another process holds {own_lock(self._root)}: end that, or choose another "
+                   "folder with TRAINVITALS_DIR")  # fmt: skip
 
     def _append(self, kind: str, line: bytes) -> bool:
         if self.files is None:
@@ -165,7 +172,7 @@ class Files:
 
     def _try_open(self, may_wait: bool = True) -> bool:
         try:
-            root = self._place.root()
+            root = self._root = self._place.root()
             self._is_slow = slow.is_slow(root)
             if self._is_slow and not may_wait:
                 raise JournalError("its storage may be slow, and there is no thread to wait for it")
