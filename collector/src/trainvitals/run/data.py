@@ -7,7 +7,7 @@ async for batch in run.data(loader):
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from functools import lru_cache
 from threading import get_ident
 from time import perf_counter as clock
@@ -57,7 +57,7 @@ class Data:
         return _itself, (self._timed_loader,)
 
 
-def data(timer: Timer, loader: Iterable[Any]) -> Any:
+def data(timer: Timer, loader: Iterable[Any] | AsyncIterable[Any]) -> Any:
     return _fitting(type(loader))(timer, loader)
 
 

@@ -3,12 +3,12 @@ another process.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 _OFF = ("off", "0", "false", "no")
-Loader = TypeVar("Loader", bound=Iterable[Any])
+Loader = TypeVar("Loader", bound=Iterable[Any] | AsyncIterable[Any])
 
 
 def is_switched_off() -> bool:
