@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainvitals.web.config import WebConfig
 
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
-                "per_core", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
+                "per_core", "host_proc", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
 Settings = dict[str, Any]
@@ -214,7 +214,7 @@ def _root() -> Path:
 def _sources(settings: Settings) -> "list[Source]":
     from trainvitals.sources.host import HostSource
 
-    host = HostSource(settings["per_core"])
+    host = HostSource(settings["per_core"], settings["host_proc"])
     if settings["simulate"]:
         from trainvitals.sources.simulated import SimulatedSource
 
