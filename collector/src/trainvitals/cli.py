@@ -1,6 +1,7 @@
 """The command line, and the only place where the parts are put together."""
 
 import argparse
+import functools
 import io
 import ipaddress
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainvitals import __version__, config
+from trainvitals import __version__, alert_commands, config
 from trainvitals.ending import end_on_signals, end_with
 from trainvitals.errors import SettingError, TrainVitalsError, install_words
 from trainvitals.examples import EXAMPLES
@@ -251,7 +252,7 @@ def _parse(arguments: Sequence[str] | None) -> dict[str, Any]:
         # The command's own help lists its flags, the one of all commands does not.
         from trainvitals.console import typed
 
-        name = f"{typed()} {parsed.command.__name__}"
+        name = f"{typed()} {parsed.command.__name__.replace('_', '-')}"
         raise SystemExit(_complain(f"{unknown[0]} is no flag of `{name}`: see `{name} --help`"))
     return vars(parsed)
 
@@ -274,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "doctor", doctor, "what was found here, what not, and what mends it", "dir", "host", "port")
     syncing = _command(commands, "sync", sync, "everything of one run to TensorBoard, W&B or MLflow", "to", "dir")
     syncing.add_argument("run", metavar="RUN", help="a run's id, or the path of its folder")
+    alert_commands.add(functools.partial(_command, commands))
     return parser
 
 
