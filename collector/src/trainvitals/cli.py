@@ -87,16 +87,17 @@ def serve(settings: Settings, _: dict[str, Any]) -> int:
     return _serve(settings, [*_sources(settings), *clusters(settings["ray_address"])])
 
 
-def demo(settings: Settings, _: dict[str, Any]) -> int:
+def demo(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals import demo as simulated
+    from trainvitals import demo_nodes
     from trainvitals.sources.host import HostSource
-    from trainvitals.sources.simulated import SimulatedSource
 
     end_on_signals()
-    listening = _bind(settings)
-    with simulated.trainer(settings["seed"]) as folder:
-        gpus = SimulatedSource(simulated.RANKS, simulated.scenario_at, settings["seed"])
-        return _serve(settings, [gpus, HostSource(settings["per_core"])], folder, listening, simulated.announce)
+    names, listening = demo_nodes.names(flags["nodes"]), demo_nodes.bind_all(settings, flags["nodes"])
+    with simulated.trainer(settings["seed"], names) as folder, demo_nodes.others(folder, settings, listening):
+        sources: list[Source] = [simulated.gpus(0, len(names), settings["seed"]),
+                                 HostSource(settings["per_core"], settings["host_proc"])]  # fmt: skip
+        return _serve(settings, sources, simulated.root_of(folder, names, 0), listening[0], simulated.announce)
 
 
 def once(settings: Settings, flags: dict[str, Any]) -> int:
@@ -263,7 +264,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", "sinks", "sink_runs",
                        *_SIMULATION_FLAGS, *_AGENT_FLAGS)  # fmt: skip
-    _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
+    showing = _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed",
+                       *_AGENT_FLAGS[1:])  # fmt: skip
+    showing.add_argument("--nodes", type=int, choices=(1, 2, 4), default=1, help="on so many nodes, a port each")
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",
                         "interval", "prometheus_port", "summary_interval", "log_dir", "log_format", "dir",
                         "sinks", "wandb_project", "wandb_run_name", *_SIMULATION_FLAGS)  # fmt: skip

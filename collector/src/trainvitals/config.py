@@ -262,4 +262,5 @@ def _value(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[s
 
 
 def _metavar(setting: Setting) -> str:
-    return {folder: "DIR", readable_file: "FILE"}.get(setting.check, setting.name.upper())
+    kinds: dict[Callable[[str], Any], str] = {folder: "DIR", readable_file: "FILE"}
+    return kinds.get(setting.check, setting.name.upper())
