@@ -41,7 +41,10 @@ def others(folder: Path, settings: dict[str, Any], listening: Sequence[socket.so
     told = names(len(listening))
     with ExitStack() as running:
         for node in range(1, len(listening)):
-            sources: list[Source] = [demo.gpus(node, len(told), settings["seed"]), HostSource(settings["per_core"], settings["host_proc"])]
+            sources: list[Source] = [
+                demo.gpus(node, len(told), settings["seed"]),
+                HostSource(settings["per_core"], settings["host_proc"]),
+            ]
             agent = Agent(sources, demo.root_of(folder, told, node), host=told[node], interval=settings["interval"],
                           node_price=settings["node_price"])  # fmt: skip
             agent.start()
