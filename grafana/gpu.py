@@ -1,6 +1,17 @@
 """GPU: one node's GPUs in the whole vocabulary, from load and heat to throttling, memory errors and links."""
 
-from grafana.gpu_panels import CORRECTED, MEMORY_RATIO, REASON_NAMES, SLOWDOWN, TEMPERATURE, THROTTLED_BY, UNCORRECTED
+from grafana.gpu_panels import (
+    CORRECTED,
+    MEMORY_RATIO,
+    NVLINK_BYTES,
+    POWER_SHARE,
+    REASON_NAMES,
+    SLOWDOWN,
+    TEMPERATURE,
+    THROTTLED_BY,
+    UNCORRECTED,
+    per_minute,
+)  # fmt: skip
 from grafana.lib import Dashboard, Panel, Query, Row, Steps
 from grafana.parts import (
     GPUS,
@@ -14,7 +25,7 @@ from grafana.parts import (
     stat,
     table,
 )  # fmt: skip
-from grafana.queries import GPU, JOB, NODE, RATE, gpu
+from grafana.queries import GPU, JOB, NODE, gpu
 from grafana.thresholds import threshold
 
 LEGEND = "GPU {{gpu}}"
@@ -105,18 +116,34 @@ def errors() -> Row:
 
 
 def links() -> Row:
-    nvlink = (
-        f"gpu:nvlink_bytes:rate{{{GPU}}} or on (instance, uuid) "
-        f"sum by (instance, gpu, uuid) (rate(gpu_nvlink_bytes_total{{{JOB}, {GPU}}}{RATE}))"
+    received, sent = (
+        gpu(f"gpu:pcie_{way}:bytes_per_second", "gpu_pcie_throughput_bytes_per_second", raw_only=f'direction="{way}"')
+        for way in ("receive", "transmit")
     )
     return Row("Links", 9, (
-        line("PCIe received", "Traffic from host to device.",
-             (gpu("gpu:pcie_receive:bytes_per_second", "gpu_pcie_throughput_bytes_per_second",
-                  raw_only='direction="receive"'), LEGEND), unit="Bps", minimum=0, width=8),
-        line("NVLink traffic", "Payload over all links, both ways.", (nvlink, LEGEND), unit="Bps", minimum=0, width=8),
+        line("PCIe received", "Traffic from host to device.", (received, LEGEND), unit="Bps", minimum=0, width=6),
+        line("PCIe sent", "Traffic from device to host.", (sent, LEGEND), unit="Bps", minimum=0, width=6),
+        line("NVLink traffic", "Payload over all links, both ways.", (NVLINK_BYTES, LEGEND), unit="Bps", minimum=0,
+             width=6),
         line("PCIe generation and width", "What each link runs at now; the generation falls at idle to save power.",
              (gpu("gpu:pcie_generation", "gpu_pcie_generation"), "GPU {{gpu}} generation"),
-             (gpu("gpu:pcie_width", "gpu_pcie_width"), "GPU {{gpu}} lanes"), unit="short", minimum=0, width=8),
+             (gpu("gpu:pcie_width", "gpu_pcie_width"), "GPU {{gpu}} lanes"), unit="short", minimum=0, width=6),
+    ))  # fmt: skip
+
+
+def power_and_errors() -> Row:
+    return Row("Power, fans and link errors", 8, (
+        line("Share of the power limit", "Power drawn, by the limit in force.", (POWER_SHARE, LEGEND),
+             unit="percentunit", minimum=0, width=6),
+        line("Fan speed", "Share of its maximum; passive boards have none.",
+             (gpu("gpu:fan_speed:ratio", "gpu_fan_speed_percent", " / 100"), LEGEND), unit="percentunit", minimum=0,
+             maximum=1, width=6),
+        line("PCIe packets sent again", "Replays a minute: a steady stream is a bad slot or riser.",
+             (per_minute("gpu:pcie_replays:total", "gpu_pcie_replays_total"), LEGEND), unit="short", minimum=0,
+             width=6, steps=rising(threshold("gpu_pcie_replays:per_minute"))),
+        line("NVLink errors", "Errors of all kinds a minute, over all links of a GPU.",
+             (per_minute("gpu:nvlink_errors:total", "gpu_nvlink_errors_total"), LEGEND), unit="short", minimum=0,
+             width=6, steps=rising(threshold("gpu_nvlink_errors:per_minute"))),
     ))  # fmt: skip
 
 
@@ -137,5 +164,5 @@ def profiled() -> Row:
 DASHBOARD = Dashboard(
     "trainvitals-gpu", "TrainVitals / GPU", "Is each GPU of this node well, and if not, what holds it back?",
     (JOBS, ONE_INSTANCE, GPUS),
-    (is_it_well(), load(), held_back(), memory(), errors(), links(), profiled()),
+    (is_it_well(), load(), held_back(), memory(), errors(), links(), power_and_errors(), profiled()),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from grafana.queries import GPU, JOB, gpu, selector
+from grafana.queries import GPU, JOB, RATE, gpu, selector
 
 MEMORY_RATIO = (
     f"gpu:memory_used:ratio{{{GPU}}} or on (instance, uuid) "
@@ -12,6 +12,23 @@ TEMPERATURE = gpu("gpu:temperature:celsius", "gpu_temperature_celsius")
 SLOWDOWN = gpu("gpu:temperature_slowdown:celsius", "gpu_temperature_slowdown_celsius")
 UNCORRECTED = gpu("gpu:ecc_uncorrected:total", "gpu_ecc_volatile_errors_total", raw_only='kind="uncorrected"')
 CORRECTED = gpu("gpu:ecc_corrected:total", "gpu_ecc_volatile_errors_total", raw_only='kind="corrected"')
+POWER_SHARE = "({}) / on (instance, uuid) group_left () max by (instance, uuid) ({})".format(
+    gpu("gpu:power:watts", "gpu_power_draw_watts"), gpu("gpu:power_limit:watts", "gpu_power_limit_watts")
+)
+NVLINK_BYTES = (
+    f"gpu:nvlink_bytes:rate{{{GPU}}} or on (instance, uuid) "
+    f"sum by (instance, gpu, uuid) (rate(gpu_nvlink_bytes_total{{{JOB}, {GPU}}}{RATE}))"
+)
+
+
+def per_minute(recorded: str, raw: str) -> str:
+    """How fast a GPU's counter rises, all its kinds together."""
+    by = "sum by (instance, gpu, uuid)"
+    return (
+        f"60 * ({by} (rate({recorded}{selector(GPU)}{RATE})) "
+        f"or on (instance, uuid) {by} (rate({raw}{selector(JOB, GPU)}{RATE})))"
+    )
+
 
 # From harmless to grave: of several reasons at once the gravest is shown.
 REASONS = (

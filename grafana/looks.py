@@ -5,7 +5,6 @@ from typing import Any
 Json = dict[str, Any]
 
 LEGEND: Json = {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": True}
-LEGEND_TABLE: Json = {"calcs": ["lastNotNull", "max"], "displayMode": "table", "placement": "right", "showLegend": True}
 TOOLTIP: Json = {"mode": "multi", "sort": "desc"}
 # One value of each series: the queries of these panels are instant, so that it is the present one.
 REDUCE: Json = {"calcs": ["lastNotNull"], "fields": "", "values": False}
@@ -16,11 +15,6 @@ OPTIONS: dict[str, Json] = {
         "colorMode": "background", "graphMode": "none", "justifyMode": "center", "orientation": "auto",
         "percentChangeColorMode": "standard", "reduceOptions": REDUCE, "showPercentChange": False,
         "textMode": "auto", "wideLayout": True,
-    },
-    "bargauge": {
-        "displayMode": "basic", "legend": {**LEGEND, "showLegend": False}, "maxVizHeight": 48, "minVizHeight": 12,
-        "minVizWidth": 8, "namePlacement": "left", "orientation": "horizontal", "reduceOptions": REDUCE,
-        "showUnfilled": True, "sizing": "auto", "valueMode": "color",
     },
     "table": {"cellHeight": "sm", "frameIndex": 0, "showHeader": True},
     "state-timeline": {

@@ -20,7 +20,6 @@ RUNS = Variable("run", "Run", 'label_values(training_run_info{job=~"$job"}, run)
 ONE_RUN = Variable("run", "Run", 'label_values(training_run_info{job=~"$job"}, run)', several=False)
 
 NEUTRAL = Steps("blue")
-PLAIN = Steps("transparent")
 # Any at all is bad.
 NONE_ALLOWED = Steps("green", ((1, "red"),))
 NONE_WANTED = Steps("green", ((1, "orange"),))
@@ -54,10 +53,6 @@ def stat(title: str, description: str, expr: str, **settings: Any) -> Panel:
 
 def line(title: str, description: str, *queries: tuple[str, str], **settings: Any) -> Panel:
     return Panel(title, description, tuple(Query(expr, legend) for expr, legend in queries), **settings)
-
-
-def bars(title: str, description: str, expr: str, legend: str, **settings: Any) -> Panel:
-    return Panel(title, description, (Query(expr, legend, instant=True),), kind="bargauge", **settings)
 
 
 def text(title: str, description: str, content: str, width: int = 24) -> Panel:

@@ -114,6 +114,14 @@ def hardware() -> Row:
     ))  # fmt: skip
 
 
+def its_own() -> Row:
+    told = while_running(f"avg by (run, name) ({rank_raw('training_metric')})")
+    return Row("Values of its own", 8, (
+        line("What it logs besides", "Values under names of the run's own, mean over the ranks.", (told, "{{name}}"),
+             unit="short", width=24),
+    ))  # fmt: skip
+
+
 ENDED = 'training_run_status{status!="running", run=~"$run"}'
 EVENTS = (
     Event("Started", f"max by (run) (training_start_timestamp_seconds{selector(RUN)}) * 1000", "blue", "started",
@@ -128,5 +136,5 @@ EVENTS = (
 
 DASHBOARD = Dashboard(
     "trainvitals-run", "TrainVitals / Training run", "Is this run learning, is it fast, and what happened when?",
-    (JOBS, ONE_RUN), (is_it_well(), learning(), speed(), hardware()), EVENTS,
+    (JOBS, ONE_RUN), (is_it_well(), learning(), speed(), hardware(), its_own()), EVENTS,
 )  # fmt: skip

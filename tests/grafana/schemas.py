@@ -49,7 +49,7 @@ def made() -> Path:
 @cache
 def whole() -> dict:
     if not shutil.which("npm"):
-        pytest.skip("no Node here")
+        pytest.skip("npm is not installed: it makes the schemas")
     return json.loads(made().read_text())["definitions"]["Checked"]
 
 

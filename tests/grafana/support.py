@@ -27,7 +27,9 @@ MAY_BE_EMPTY = {
     ("trainvitals-gpu", "SM active"): NO_PROFILING,
     ("trainvitals-gpu", "Tensor cores active"): NO_PROFILING,
     ("trainvitals-gpu", "DRAM active"): NO_PROFILING,
+    ("trainvitals-gpu", "Fan speed"): "passive boards have no fan",
     ("trainvitals-gpu", "Xid errors"): "no Xid was seen",
+    ("trainvitals-run", "What it logs besides"): "the demo logs no values of its own",
     ("trainvitals-fleet", "Alerts"): "no alert is firing",
     ("trainvitals-monitoring", "Notifications"): "nothing was sent, or nothing failed",
 }

@@ -12,7 +12,7 @@ from grafana.lib import DATASOURCE
 from grafana.thresholds import recorded, threshold
 from tests.grafana.support import FOLDER, ROOT, UIDS, board, panels
 
-CORE_TYPES = {"timeseries", "stat", "gauge", "table", "state-timeline", "heatmap", "bargauge", "text"}
+CORE_TYPES = {"timeseries", "stat", "table", "state-timeline", "heatmap", "text"}
 GOOD_NEWS = {
     "trainvitals-fleet/Alerts": "No alert is firing",
     "trainvitals-gpu/Xid errors": "No Xid was seen",
@@ -100,7 +100,7 @@ def test_absence_is_told_in_words_only_where_it_is_good_news(uid):
 @every_board
 def test_an_old_value_never_looks_new(uid):
     for panel in panels(board(uid)):
-        if panel["type"] in {"stat", "bargauge", "table", "gauge"}:
+        if panel["type"] in {"stat", "table"}:
             assert all(target["instant"] and not target["range"] for target in panel["targets"]), panel["title"]
 
 
@@ -139,6 +139,8 @@ THRESHOLDS = {
     ("trainvitals-gpu", "Hottest GPU"): ["gpu_temperature:celsius"],
     ("trainvitals-gpu", "Memory used"): ["gpu_memory:ratio"],
     ("trainvitals-gpu", "Memory temperature"): ["gpu_memory_temperature:celsius"],
+    ("trainvitals-gpu", "PCIe packets sent again"): ["gpu_pcie_replays:per_minute"],
+    ("trainvitals-gpu", "NVLink errors"): ["gpu_nvlink_errors:per_minute"],
     ("trainvitals-run", "Waiting for data"): ["data_wait:ratio", "data_wait_page:ratio"],
     ("trainvitals-run", "Gradient norm"): ["gradient_vanishing:value", "gradient_norm:value"],
     ("trainvitals-run", "Learning rate"): ["learning_rate_low:value"],

@@ -1,7 +1,6 @@
 // What the dashboards are checked against: Grafana's published types, put side by side under one name.
 
 import type { AnnotationQuery, DataQuery, Dashboard as Published } from "@grafana/schema";
-import type * as bargauge from "@grafana/schema/dist/types/raw/composable/bargauge/panelcfg/x/types.gen";
 import type * as heatmap from "@grafana/schema/dist/types/raw/composable/heatmap/panelcfg/x/types.gen";
 import type * as stat from "@grafana/schema/dist/types/raw/composable/stat/panelcfg/x/types.gen";
 import type * as statetimeline from "@grafana/schema/dist/types/raw/composable/statetimeline/panelcfg/x/types.gen";
@@ -37,7 +36,6 @@ type Nothing = Record<string, never>;
 export interface Checked {
   dashboard: Board;
   query: PrometheusQuery;
-  bargauge: { options: bargauge.Options; custom: Nothing };
   heatmap: { options: heatmap.Options; custom: heatmap.FieldConfig };
   stat: { options: stat.Options; custom: Nothing };
   "state-timeline": { options: statetimeline.Options; custom: statetimeline.FieldConfig };
