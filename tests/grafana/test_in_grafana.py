@@ -15,6 +15,7 @@ import pytest
 from tests.grafana.support import ROOT, UIDS, board, panels
 
 PICTURES = ROOT / ".cache/grafana-pictures"
+PIXELS_PER_ROW = 38
 WRONG = ("Panel plugin not found", "An unexpected error happened", "Failed to load dashboard", "Query error")
 pytestmark = pytest.mark.skipif(not os.environ.get("GRAFANA_URL"), reason="no Grafana here: GRAFANA_URL names none")
 
@@ -26,7 +27,9 @@ def address() -> str:
 def headers() -> dict[str, str]:
     if token := os.environ.get("GRAFANA_TOKEN"):
         return {"Authorization": f"Bearer {token}"}
-    known = f"{os.environ['GRAFANA_USER']}:{os.environ['GRAFANA_PASSWORD']}"
+    user, password = os.environ.get("GRAFANA_USER"), os.environ.get("GRAFANA_PASSWORD")
+    assert user and password, "GRAFANA_URL is set: set GRAFANA_TOKEN too, or GRAFANA_USER and GRAFANA_PASSWORD"
+    known = f"{user}:{password}"
     return {"Authorization": "Basic " + base64.b64encode(known.encode()).decode()}
 
 
@@ -65,7 +68,9 @@ def test_grafana_keeps_what_it_is_given(loaded):
 
 def test_chromium_shows_it_without_an_error(loaded, browser):
     PICTURES.mkdir(parents=True, exist_ok=True)
-    page = browser.new_page(extra_http_headers=headers(), viewport={"width": 1600, "height": 2400})
+    # As high as the dashboard: Grafana asks for a panel's data when it comes into view.
+    height = 200 + PIXELS_PER_ROW * max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in loaded["panels"])
+    page = browser.new_page(extra_http_headers=headers(), viewport={"width": 1600, "height": height})
     crashes: list[str] = []
     page.on("pageerror", lambda error: crashes.append(str(error)))
     page.goto(f"{address()}/d/{loaded['uid']}?kiosk&from=now-1h&to=now", wait_until="networkidle")
