@@ -137,8 +137,8 @@ def _constants() -> Values:
 def _filesystems() -> list[Reading]:
     readings, seen = [], set()
     for partition in psutil.disk_partitions(all=False):
-        # What a container is given as single files (/etc/hosts) is on a disk that has another name.
-        if partition.device in seen or partition.fstype == "squashfs" or os.path.isfile(partition.mountpoint):
+        # What a container is given of its host's in /etc is on a disk that has another name.
+        if partition.device in seen or partition.fstype == "squashfs" or partition.mountpoint.startswith("/etc/"):
             continue
         seen.add(partition.device)
         with suppress(OSError):

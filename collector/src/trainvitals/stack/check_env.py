@@ -20,7 +20,7 @@ from trainvitals.stack.knobs import DEMO_NODES, KNOBS, PORTS, text_of
 # Docker's own, which stand in the same file.
 _OF_DOCKER = re.compile(r"(COMPOSE|DOCKER|BUILDKIT)_\w+")
 # Compose puts a variable's value in the place of $NAME, except between single quotes.
-_DOLLAR = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(?!')[^#]*?\$(?!\$)")
+_DOLLAR = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(?!')[^#]*?(?<!\$)\$(?!\$)")
 Lines = Mapping[str, str]
 
 
