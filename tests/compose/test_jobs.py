@@ -47,13 +47,14 @@ def test_other_machines_stay_as_their_file_has_them(tmp_path: Path) -> None:
         "- targets: [collector:8080]\n  labels: {instance: workstation}\n"
         "- targets: [gpu2:8080]\n  labels: {instance: gpu2, rack: a}\n- targets: ['gpu3.example.org:8080']\n"
     )
+    (tmp_path / "shipped" / "trainvitals-cloud.yml").write_text("- targets: ['10.0.0.4:8080']\n")
     assert targets(tmp_path, "server")["trainvitals"] == [
-        ("collector:8080", "gpu1"), ("gpu2:8080", "gpu2"), ("gpu3.example.org:8080", "")]  # fmt: skip
+        ("collector:8080", "gpu1"), ("10.0.0.4:8080", ""), ("gpu2:8080", "gpu2"), ("gpu3.example.org:8080", "")]  # fmt: skip
     assert "rack: a" in (tmp_path / "out" / "trainvitals.yml").read_text()
     rules = yaml.safe_load((tmp_path / "out" / "expected.rules.yml").read_text())["groups"][0]["rules"]
     assert {rule["record"] for rule in rules} == {"target:expected:info"}
     assert {(rule["labels"]["job"], rule["labels"]["instance"]) for rule in rules} == {
-        ("trainvitals", "gpu1"), ("trainvitals", "gpu2"), ("trainvitals", "gpu3")}  # fmt: skip
+        ("trainvitals", name) for name in ("gpu1", "10.0.0.4", "gpu2", "gpu3")}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["targets: [a:1]", "- nonsense", "- labels: {instance: a}"])

@@ -36,7 +36,7 @@ OWN = {
 
 
 def write(shipped: Path, out: Path, profiles: tuple[str, ...], host: str) -> None:
-    jobs = {job: list(entries(job, _read(shipped / f"{job}.yml"), profiles, host)) for job in OWN}
+    jobs = {job: list(entries(job, _read_all(shipped, job), profiles, host)) for job in OWN}
     for job, found in jobs.items():
         _replace(out / f"{job}.yml", found)
     _replace(out / RULES, expected(jobs))
@@ -66,7 +66,10 @@ def expected(jobs: dict[str, list[Entry]]) -> dict[str, Any]:
 
 
 def _instance(entry: Entry, target: str) -> str:
-    return str((entry.get("labels") or {}).get("instance") or _service(target).partition(".")[0])
+    """As prometheus.yml relabels it: a name without its domain, an address of numbers whole."""
+    name = str((entry.get("labels") or {}).get("instance") or _service(target))
+    first = name.partition(".")[0]
+    return name if first.isdigit() else first
 
 
 def _entry(target: str, instance: str) -> Entry:
@@ -77,9 +80,11 @@ def _service(target: str) -> str:
     return target.rpartition(":")[0] or target
 
 
+def _read_all(folder: Path, job: str) -> list[Entry]:
+    return [entry for path in sorted(folder.glob(f"{job}*.yml")) for entry in _read(path)]
+
+
 def _read(path: Path) -> list[Entry]:
-    if not path.exists():
-        return []
     found = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     if not isinstance(found, list) or not all(_is_entry(entry) for entry in found):
         raise TrainVitalsError(f"{path}: write a list of {{targets: [host:port], labels: {{instance: host}}}}")
