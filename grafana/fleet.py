@@ -34,6 +34,7 @@ SEVERITIES = {
         "3": {"text": "page", "color": "red", "index": 0},
         "2": {"text": "ticket", "color": "orange", "index": 1},
         "1": {"text": "info", "color": "blue", "index": 2},
+        "0": {"text": "well", "color": "green", "index": 3},
     },
 }
 RUNNING = f'max by (run) (training_run_status{{status="running", {JOB}, {RUN}}}) == 1'
@@ -58,10 +59,20 @@ def alerts(severity: str) -> str:
     return f'ALERTS{{alertstate="firing", severity="{severity}"}}'
 
 
+def alerts_by(label: str, chosen: str) -> str:
+    alerts = f'ALERTS{{alertstate="firing", severity=~"page|ticket", {chosen}}}'
+    return f"count by ({label}) (count by ({label}, alertname) ({alerts}))"
+
+
 def where() -> Row:
-    names = {"alertname": "Alert", "instance": "Node", "run": "Run", "rank": "Rank", "gpu": "GPU"}
-    by = f"max by ({', '.join(names)})"
-    firing_now = f"{by} (3 * {alerts('page')} or 2 * {alerts('ticket')} or {alerts('info')})"
+    names = {"alertname": "Alert", "instance": "Node", "run": "Run", "gpu": "GPU"}
+    place = ", ".join(names)
+    watchdog = 'ALERTS{alertstate="firing", alertname="Watchdog"}'
+    firing_now = (
+        f"max by ({place}) (3 * {alerts('page')} or 2 * {alerts('ticket')} or {alerts('info')} or 0 * {watchdog})"
+    )
+    active = f"time() - min by ({place}) (ALERTS_FOR_STATE) and {firing_now}"
+    ranks = f'count by ({place}) (ALERTS{{alertstate="firing", rank!=""}})'
     runbook = {
         "title": "What to do",
         "url": "https://github.com/trainvitals/trainvitals/blob/main/docs/runbooks/${__value.raw}.md",
@@ -69,10 +80,11 @@ def where() -> Row:
     }
     grave = Column("Severity", {"mappings": [SEVERITIES], "custom.cellOptions": {"type": "color-text"}})
     return Row("Where?", 8, (
-        table("Alerts", "What fires now and where, the gravest first; the name opens its runbook.", names,
-              {"Severity": firing_now, "Active for": f"time() - {by} (ALERTS_FOR_STATE) and {firing_now}"},
-              worst="Severity", no_value="No alert is firing", unit="s",
-              columns=(grave, linked("Alert", runbook), linked("Node", NODE_LINK), linked("Run", RUN_LINK))),
+        table("Alerts", "What fires now and where, the gravest first; Watchdog always does, else nobody is looking.",
+              names, {"Severity": firing_now, "Active for": active, "Ranks": ranks},
+              worst="Severity", unit="s",
+              columns=(grave, shown("Ranks", "short"), linked("Alert", runbook), linked("Node", NODE_LINK),
+                       linked("Run", RUN_LINK))),
     ))  # fmt: skip
 
 
@@ -80,6 +92,7 @@ def nodes() -> Row:
     here = selector(NODE)
     columns = (
         linked("Node", NODE_LINK),
+        judged("Alerts", "short", NONE_WANTED),
         judged("GPUs missing", "short", NONE_ALLOWED),
         judged("Hottest", "celsius", rising(threshold("gpu_temperature:celsius"))),
         judged("Fullest memory", "percentunit", rising(threshold("gpu_memory:ratio")), decimals=0),
@@ -92,6 +105,8 @@ def nodes() -> Row:
         shown("Per hour", "currencyUSD", decimals=2),
     )
     values = {
+        # A node that is gone has none of the other columns, but it has its alert.
+        "Alerts": f"{alerts_by('instance', NODE)} or 0 * max by (instance) (node:gpus:count{here})",
         "GPUs missing": f"max by (instance) (node:gpus_expected:count{here} - on (instance) node:gpus:count{here})",
         "Hottest": f"max by (instance) (gpu:temperature:celsius{here})",
         "Fullest memory": f"max by (instance) (gpu:memory_used:ratio{here})",
@@ -105,7 +120,7 @@ def nodes() -> Row:
     }
     return Row("Nodes, worst first", 8, (
         table("Nodes", "Each node and its GPUs; the name opens the GPU dashboard.", {"instance": "Node"}, values,
-              worst="GPUs missing", unit="short", columns=columns),
+              worst="Alerts", unit="short", columns=columns),
     ))  # fmt: skip
 
 
@@ -114,6 +129,7 @@ def runs() -> Row:
     alive = f"and on (run) ({RUNNING})"
     columns = (
         linked("Run", RUN_LINK, RANKS_LINK),
+        judged("Alerts", "short", NONE_WANTED),
         judged("Productive", "percentunit", falling(threshold("goodput:ratio")), decimals=0),
         judged(
             "Data wait",
@@ -129,6 +145,7 @@ def runs() -> Row:
         shown("Per hour", "currencyUSD", decimals=2),
     )
     values = {
+        "Alerts": f"({alerts_by('run', RUN)} or 0 * ({RUNNING})) {alive}",
         "Productive": f"avg by (run) (run:goodput:ratio{here}) {alive}",
         "Data wait": f"avg by (run) (run:data_wait:ratio{here}) {alive}",
         "Worst rank": f"max by (run) (run:straggler:ratio{here}) {alive}",
@@ -138,7 +155,7 @@ def runs() -> Row:
     }
     return Row("Runs, worst first", 8, (
         table("Runs", "Runs that are running; the name opens the run, or its ranks.", {"run": "Run"}, values,
-              worst="Productive", ascending=True, unit="short", columns=columns),
+              worst="Alerts", unit="short", columns=columns),
     ))  # fmt: skip
 
 

@@ -137,13 +137,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Variable:
-    """A choice above the dashboard: the values of a label, or with `text` a number that is typed in."""
+    """A choice above the dashboard: the values of a label, or with `text` a number that is typed in.
+
+    With `pick`, a pattern, the values are taken from the query's result as it is ordered, the first being the default.
+    """
 
     name: str
     label: str
     query: str
     several: bool = True
     text: bool = False
+    pick: str = ""
 
     def json(self) -> Json:
         shared = {"name": self.name, "label": self.label}
@@ -154,9 +158,10 @@ class Variable:
             **shared,
             "type": "query",
             "datasource": DATASOURCE,
-            "query": {"qryType": 1, "query": self.query, "refId": f"variable-{self.name}"},
+            "query": {"qryType": 3 if self.pick else 1, "query": self.query, "refId": f"variable-{self.name}"},
+            "regex": self.pick,
             "refresh": 2,
-            "sort": 7,
+            "sort": 0 if self.pick else 7,
             "multi": self.several,
             "includeAll": self.several,
             **({"allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}} if self.several else {}),

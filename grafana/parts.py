@@ -17,7 +17,14 @@ ONE_INSTANCE = Variable(
 )
 GPUS = Variable("gpu", "GPU", f'label_values({{__name__=~"{ANY_GPU}", {OF_JOB}, instance=~"$instance"}}, gpu)')
 RUNS = Variable("run", "Run", 'label_values(training_run_info{job=~"$job"}, run)')
-ONE_RUN = Variable("run", "Run", 'label_values(training_run_info{job=~"$job"}, run)', several=False)
+# The run that was started last comes first.
+ONE_RUN = Variable(
+    "run",
+    "Run",
+    'query_result(sort_desc(max by (run) (training_start_timestamp_seconds{job=~"$job"})))',
+    several=False,
+    pick='/run="([^"]+)"/',
+)
 
 NEUTRAL = Steps("blue")
 # Any at all is bad.

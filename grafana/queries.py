@@ -75,11 +75,10 @@ def straggling() -> str:
 
 
 def firing(only: str) -> str:
-    """Counts alerts; where no rules are loaded there is no Watchdog, and no reassuring 0 either."""
-    return (
-        f'count(ALERTS{{alertstate="firing", {only}}}) or '
-        '0 * count(ALERTS{alertname="Watchdog", alertstate="firing"})'
-    )
+    """Counts alerts, one for all ranks of a run; without rules there is no Watchdog, and no reassuring 0 either."""
+    alerts = f'ALERTS{{alertstate="firing", {only}}}'
+    watchdog = 'ALERTS{alertname="Watchdog", alertstate="firing"}'
+    return f"count(count by (alertname, instance, run, gpu) ({alerts})) or 0 * count({watchdog})"
 
 
 def on_its_gpus(recorded: str, raw: str, scale: str = "") -> str:

@@ -79,8 +79,8 @@ def choices(dashboard: dict, variables: dict[str, str] | None = None) -> list[As
     asked = []
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
-            found = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
-            assert found, variable["query"]
-            counted = f"count by ({found[2]}) ({filled(found[1], variables or {})})"
-            asked.append(Asked(f"variable {variable['name']}", "A", counted, True))
+            labels = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
+            result = re.fullmatch(r"query_result\((.+)\)", variable["query"]["query"])
+            expr = f"count by ({labels[2]}) ({labels[1]})" if labels else result[1]
+            asked.append(Asked(f"variable {variable['name']}", "A", filled(expr, variables or {}), True))
     return asked

@@ -14,7 +14,6 @@ from tests.grafana.support import FOLDER, ROOT, UIDS, board, panels
 
 CORE_TYPES = {"timeseries", "stat", "table", "state-timeline", "heatmap", "text"}
 GOOD_NEWS = {
-    "trainvitals-fleet/Alerts": "No alert is firing",
     "trainvitals-gpu/Xid errors": "No Xid was seen",
 }
 every_board = pytest.mark.parametrize("uid", UIDS)
