@@ -27,7 +27,9 @@ ASK_SECONDS = 5.0
 LASTS_SECONDS = 30.0
 DELIVERED, FAILED, ABSENT = "delivered", "failed", "not configured"
 _METRIC = re.compile(r"alertmanager_notification_requests_(failed_)?total")
-_LOG_LINE = re.compile(rf'receiver"?[=:]"?{TRIAL}(\w+)\b.*?\berr"?[=:]"((?:[^"\\]|\\.)*)"')
+# Of an attempt that will be made again the receiver stands apart, of the last one before the error.
+_LOG_LINES = (re.compile(rf'receiver"?[=:]"?{TRIAL}(\w+)\b.*?\berr"?[=:]"((?:[^"\\]|\\.)*)"'),
+              re.compile(rf'\berr"?[=:]"{TRIAL}(\w+)/\S+ ((?:[^"\\]|\\.)*)"'))  # fmt: skip
 _SECRET_PATH = re.compile(r"(bot)\d+:[\w-]+|(https?://)[^/\s@]+@")
 
 
@@ -160,7 +162,8 @@ def _reasons(log: Path | None, start: int) -> dict[str, str]:
     with log.open("rb") as file:
         file.seek(start)
         text = file.read().decode("utf-8", "replace")
-    return {match[1]: without_secrets(match[2].replace('\\"', '"')) for match in _LOG_LINE.finditer(text)}
+    return {match[1]: without_secrets(match[2].replace('\\"', '"'))
+            for pattern in _LOG_LINES for match in pattern.finditer(text)}  # fmt: skip
 
 
 def without_secrets(text: str) -> str:
