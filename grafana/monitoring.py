@@ -1,7 +1,7 @@
 """Monitoring: is what watches itself well; a quiet dashboard elsewhere means nothing while this one is red."""
 
 from grafana.lib import Dashboard, Row, Steps
-from grafana.parts import INSTANCES, JOBS, NONE_ALLOWED, NONE_WANTED, judged, line, rising, stat, table
+from grafana.parts import INSTANCES, JOBS, NONE_ALLOWED, NONE_WANTED, judged, line, rising, shown, stat, table
 from grafana.queries import JOB, NODE, RATE, selector
 from grafana.thresholds import threshold
 
@@ -40,7 +40,7 @@ def targets() -> Row:
     shrunk = Steps("orange", ((threshold("scrape_shrunk:ratio"), "green"),))
     columns = (
         judged("Up", "short", Steps("red", ((1, "green"),))), judged("Of its usual", "percentunit", shrunk, decimals=0),
-        judged("Read in", "s", Steps("transparent")),
+        shown("Read in", "s"),
     )  # fmt: skip
     return Row("Targets, worst first", 9, (
         table("Targets", "What Prometheus reads: how long it takes, and how much comes of it.", names, values,

@@ -123,6 +123,7 @@ def its_own() -> Row:
 
 
 ENDED = 'training_run_status{status!="running", run=~"$run"}'
+FIRING = 'ALERTS{alertstate="firing", severity=~"page|ticket|info", run=~"$run"}'
 EVENTS = (
     Event("Started", f"max by (run) (training_start_timestamp_seconds{selector(RUN)}) * 1000", "blue", "started",
           "{{run}}", at_value=True),
@@ -130,8 +131,8 @@ EVENTS = (
           "green", "checkpoint", "{{run}}", at_value=True),
     Event("Ended", f"max by (run, status) ({ENDED}) == 1 unless max by (run, status) ({ENDED} offset 1m) == 1",
           "purple", "{{status}}", "{{run}}"),
-    Event("Alerts", 'ALERTS{alertstate="firing", severity=~"page|ticket|info", run=~"$run"}', "red", "{{alertname}}",
-          "{{severity}}, rank {{rank}}"),
+    # One mark for all ranks: of a large run each may have its own.
+    Event("Alerts", f"max by (run, alertname, severity) ({FIRING})", "red", "{{alertname}}", "{{severity}}"),
 )  # fmt: skip
 
 DASHBOARD = Dashboard(
