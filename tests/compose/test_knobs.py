@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.compose.files import COMPOSE, EXAMPLE, GPU, SERVICES, variables
+from tests.compose.files import COMPOSE, EXAMPLE, GPU, ROOT, SERVICES, variables
 from trainvitals.alerting import channels
 from trainvitals.config import read_env_lines
 from trainvitals.stack.check_env import problems
@@ -64,6 +64,11 @@ def test_no_secret_has_a_default() -> None:
 
 def test_what_alertmanager_needs_is_handed_to_its_configuration() -> None:
     assert SERVICES["alertmanager-config"]["environment"].keys() == channels.KNOBS.keys()
+
+
+def test_the_page_on_the_stack_names_every_service() -> None:
+    page = (ROOT / "docs" / "stack.md").read_text()
+    assert [name for name in SERVICES if f"| {name} |" not in page and f"`{name}`" not in page] == []
 
 
 def test_the_profiles_are_those_of_the_composition() -> None:
