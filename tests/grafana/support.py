@@ -21,7 +21,7 @@ WITHOUT_RULES = ("trainvitals-gpu", "trainvitals-run", "trainvitals-ranks")
 GRAFANAS_OWN = {"__rate_interval": "1m", "__interval": "15s", "__range": "1h", "__range_s": "3600"}
 EVERYTHING = {"datasource": "prometheus", "job": ".*", "instance": ".*", "gpu": ".*", "run": ".*", "co2": "400"}
 
-# Panels that rightly show nothing on a machine that is well, or lack what they read; by name and query.
+# Panels of which a query rightly returns nothing on a machine that is well, or lacks what it reads.
 NO_PROFILING = "profiling needs a data-centre GPU and DCGM"
 MAY_BE_EMPTY = {
     ("trainvitals-gpu", "SM active"): NO_PROFILING,
@@ -30,7 +30,9 @@ MAY_BE_EMPTY = {
     ("trainvitals-gpu", "Fan speed"): "passive boards have no fan",
     ("trainvitals-gpu", "Xid errors"): "no Xid was seen",
     ("trainvitals-run", "What it logs besides"): "the demo logs no values of its own",
-    ("trainvitals-fleet", "Alerts"): "no alert is firing",
+    ("trainvitals-run", "event Ended"): "the run goes on",
+    ("trainvitals-run", "event Alerts"): "no alert fires for the run",
+    ("trainvitals-fleet", "Alerts"): "no alert names a rank",
     ("trainvitals-monitoring", "Notifications"): "nothing was sent, or nothing failed",
 }
 NEED_RULES = {

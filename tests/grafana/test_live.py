@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.grafana.support import MAY_BE_EMPTY, NEED_RULES, WITHOUT_RULES, board, choices, queries
+from tests.grafana.support import MAY_BE_EMPTY, NEED_RULES, WITHOUT_RULES, board, choices, events, queries
 
 CONFIG = """
 global: {{scrape_interval: 1s}}
@@ -88,7 +88,7 @@ def unanswered(address: str, asked: list, seconds: float) -> list:
 
 @pytest.mark.parametrize("uid", WITHOUT_RULES)
 def test_every_query_returns_data_without_rules(prometheus, uid):
-    asked = queries(board(uid), CHOSEN) + choices(board(uid), CHOSEN)
+    asked = queries(board(uid), CHOSEN) + events(board(uid), CHOSEN) + choices(board(uid), CHOSEN)
     asked = [each for each in asked if (uid, each.panel) not in MAY_BE_EMPTY | NEED_RULES]
     assert len(asked) > 10
     assert unanswered(prometheus, asked, seconds=60) == []
