@@ -1,5 +1,6 @@
 """What the environment comes to: a configuration that Alertmanager takes, and errors that name the key and the fix."""
 
+import os
 import stat
 from collections.abc import Iterator, Mapping
 from itertools import combinations
@@ -10,8 +11,8 @@ import pytest
 
 from tests.alerting.support import FULL, ROOT, SECRETS, amtool, made
 from tests.collector.support import run
-from trainvitals.alerting.channels import KNOBS, NEEDED
-from trainvitals.alerting.writing import write
+from trainvitals.alerting.channels import KNOBS, NEEDED, read
+from trainvitals.alerting.writing import template, text, write
 from trainvitals.errors import SettingError
 
 
@@ -148,6 +149,16 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SettingError, match=r"--out: .* name a folder"):
         write(tmp_path / "file", {})
+
+
+def test_the_files_for_an_alertmanager_of_ones_own_are_what_the_command_makes() -> None:
+    """UPDATE_GOLDEN=1 writes them anew."""
+    values, folder = read({}), ROOT / "prometheus" / "alertmanager"
+    for path, wanted in ((folder / "alertmanager.yml", text(values, Path("/etc/alertmanager"))),
+                         (folder / "templates" / "trainvitals.tmpl", template(values))):  # fmt: skip
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(wanted)
+        assert path.read_text() == wanted
 
 
 def test_each_knob_is_told_of_in_the_docs() -> None:

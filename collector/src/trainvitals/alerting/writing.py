@@ -47,16 +47,20 @@ def configuration(values: Values, out: Path) -> dict[str, Any]:
     }
 
 
+def text(values: Values, out: Path) -> str:
+    import yaml
+
+    return HEAD + str(yaml.dump(configuration(values, out), Dumper=_plain(yaml), sort_keys=False))
+
+
 def template(values: Values) -> str:
-    text = TEMPLATE.read_text(encoding="utf-8")
+    content = TEMPLATE.read_text(encoding="utf-8")
     for name in LINKS:
-        text = text.replace(f"@{name}@", values[name] or "")
-    return text
+        content = content.replace(f"@{name}@", values[name] or "")
+    return content
 
 
 def _write(out: Path, values: Values) -> None:
-    import yaml
-
     (out / "templates").mkdir(parents=True, exist_ok=True)
     (out / "secrets").mkdir(mode=0o700, exist_ok=True)
     there = secrets(values)
@@ -64,7 +68,7 @@ def _write(out: Path, values: Values) -> None:
         _replace(out / "secrets" / name, content, 0o400)
     _replace(out / "templates" / TEMPLATE.name, template(values), 0o444)
     draft = out / ".alertmanager.yml.new"
-    _replace(draft, HEAD + yaml.dump(configuration(values, out), Dumper=_plain(yaml), sort_keys=False), 0o444)
+    _replace(draft, text(values, out), 0o444)
     _check(draft)
     draft.replace(out / "alertmanager.yml")
     _forget(out / "secrets", there)
