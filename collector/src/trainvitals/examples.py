@@ -40,8 +40,8 @@ EXAMPLES = {
   trainvitals alerts                         the worst first
   trainvitals alerts --json | jq '.firing[].labels'""",
     "alertmanager-config": """
-  SLACK_WEBHOOK_URL=https://hooks.slack.com/services/… trainvitals alertmanager-config --out /etc/alertmanager
-  trainvitals alertmanager-config --env-file compose/.env --out /etc/alertmanager""",
+  trainvitals alertmanager-config --out /etc/alertmanager
+                                             of SLACK_WEBHOOK_URL, SMTP_HOST … as docs/alerts.md lists them""",
     "alert-test": """
   trainvitals alert-test                     by each way that is set; exit status 1: one of them failed
   trainvitals alert-test --alertmanager http://gpu1:9093 --log alertmanager.log""",
