@@ -83,9 +83,7 @@ def inhibitions() -> list[Config]:
     return [*_twins(), *_lesser(), *_run_causes(),
             _inhibit(['alertname="HostDown"', 'instance!=""'], [f'alertname=~"{_OF_A_HOST}"'], ["instance"]),
             _inhibit(['alertname="HostDiskFull"'], ['alertname="HostDiskFillingUp"'],
-                     ["instance", "mountpoint", "device"]),
-            _inhibit(['alertname="AgentDown"', 'instance!=""'], ['alertname=~"TargetMissing|ScrapeShrunk"'],
-                     ["instance", "job"])]  # fmt: skip
+                     ["instance", "mountpoint", "device"])]  # fmt: skip
 
 
 def _twins() -> list[Config]:
