@@ -30,6 +30,8 @@ TOOLS = ROOT / ".cache" / "tools"
 # Where the distribution's program looks for the templates of its package, and as long a name for the folder it runs in.
 _PACKAGED, _HERE = b"/usr/share/prometheus/alertmanager", b"/proc/self/cwd" + b"/." * 10
 SLACK = "/services/T0/B0/abc"
+# PagerDuty's and Telegram's in one. Alertmanager dies where Telegram names no chat.
+ANSWER = b'{"status":"success","ok":true,"result":{"message_id":1,"date":1,"chat":{"id":-100123,"type":"group"}}}'
 FULL = {
     "SMTP_HOST": "mail.example", "SMTP_FROM": "TrainVitals <tv@gpu.example>", "SMTP_TO": "a@gpu.example,b@gpu.example",
     "SMTP_USER": "tv", "SMTP_PASSWORD": "secret-of-smtp", "SLACK_WEBHOOK_URL": "https://hooks.slack.example/secret-of-slack",
@@ -101,7 +103,7 @@ def recording() -> Iterator[Recorder]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             recorder.posts.append(Post(self.path, body, time.time()))
-            answer = b"ok" if self.path == SLACK else b'{"ok":true,"status":"success","result":{}}'
+            answer = b"ok" if self.path == SLACK else ANSWER
             self.send_response(recorder.status)
             self.send_header("content-type", "text/plain" if self.path == SLACK else "application/json")
             self.send_header("content-length", str(len(answer)))
