@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.compose.files import COMPOSE, EXAMPLE, GPU, ROOT, SERVICES, variables
+from trainvitals import config
 from trainvitals.alerting import channels
 from trainvitals.config import read_env_lines
 from trainvitals.stack.check_env import problems
@@ -20,6 +22,11 @@ def test_the_example_has_every_knob_with_its_default() -> None:
 
 def test_the_example_can_be_used_as_it_is() -> None:
     assert problems(EXAMPLE) == []
+
+
+def test_the_agent_alone_takes_the_same_file() -> None:
+    settings = config.load({"env_file": str(EXAMPLE)}, {})
+    assert (settings["interval"], settings["runs_cap"], settings["dir"]) == (1.0, 2**31, Path("/var/lib/trainvitals"))
 
 
 def test_every_knob_has_a_comment_of_its_own() -> None:
