@@ -139,7 +139,7 @@ def cases() -> Iterator[tuple[str, str]]:
     """Of each promtool case the alert, and the severity it fires with or nothing."""
     for path in case_files():
         for test in yaml.safe_load(path.read_text())["tests"]:
-            for case in test["promql_expr_test"]:
+            for case in test.get("promql_expr_test", ()):
                 found = re.search(r'alertname="(\w+)"', case["expr"])
                 fired = re.findall(r'severity="(\w+)"', str(case["exp_samples"])) or [""]
                 yield from ((found[1], severity) for severity in fired) if found else ()
