@@ -53,7 +53,7 @@ PHASES = (
     Phase("straggling", 30, "healthy", "rank 6 is slow though its GPU is well, the others wait for it", slowdown=1.4),
     Phase("throttled", 30, "throttled", "GPU 6 is hot and slow, the other ranks wait for it", slowdown=1.6),
     Phase("NaN", 15, "healthy", "loss and gradient norm are NaN"),
-    Phase("hang", 30, "hang", "no step ends, though GPUs show 100%", steps=False),
+    Phase("hang", 90, "hang", "no step ends, though GPUs show 100%", steps=False),
     Phase("Xid", 20, "xid79", "GPU 6 falls off the bus with Xid 79; then the run crashes and a new one begins",
           steps=False),
 )  # fmt: skip
