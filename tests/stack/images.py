@@ -1,4 +1,4 @@
-"""The images that compose.yaml names: pulled where that works, else made of the distribution's programs of that version.
+"""The images that compose.yaml names: pulled where that works, else made of the distribution's programs.
 
 made(docker.from_env(), "prom/prometheus:v3.5.3")  ->  True
 """
@@ -26,13 +26,16 @@ class Recipe(NamedTuple):
     user: str
     words: tuple[str, ...] = ()
     folder: str = "/"
+    # The distribution's program reads what its maker's has within it.
+    reads: str = ""
 
 
 RECIPES: Mapping[str, Recipe] = {
     "prom/prometheus": Recipe(("prometheus", "promtool"), "nobody", (
         "--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"), "/prometheus"),
     "prom/alertmanager": Recipe(("alertmanager", "amtool"), "nobody", (
-        "--config.file=/etc/alertmanager/alertmanager.yml", "--storage.path=/alertmanager"), "/alertmanager"),
+        "--config.file=/etc/alertmanager/alertmanager.yml", "--storage.path=/alertmanager"), "/alertmanager",
+        "/usr/share/prometheus/alertmanager"),
     "prom/node-exporter": Recipe(("node_exporter",), "nobody"),
 }  # fmt: skip
 
@@ -67,6 +70,8 @@ def _make(client: Any, image: str, recipe: Recipe) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for program in recipe.programs:
             shutil.copy(TOOLS / program, folder)
+        if recipe.reads:
+            shutil.copytree(TOOLS.parent / "share" / Path(recipe.reads).name, Path(folder, "reads"))
         Path(folder, "Dockerfile").write_text(_dockerfile(recipe))
         client.images.build(fileobj=io.BytesIO(packed(Path(folder))), custom_context=True, tag=image, rm=True)
 
@@ -74,6 +79,7 @@ def _make(client: Any, image: str, recipe: Recipe) -> None:
 def _dockerfile(recipe: Recipe) -> str:
     words = ", ".join(f'"{word}"' for word in recipe.words)
     lines = [f"FROM {BASE}", f"COPY {' '.join(recipe.programs)} /bin/",
+             *([f"COPY reads {recipe.reads}"] if recipe.reads else ()),
              f"RUN mkdir -p {recipe.folder} && chown {recipe.user} {recipe.folder}", f"USER {recipe.user}",
              f"WORKDIR {recipe.folder}", f'ENTRYPOINT ["/bin/{recipe.programs[0]}"]', f"CMD [{words}]"]  # fmt: skip
     return "\n".join(lines if recipe.folder == "/" else [*lines, f"VOLUME {recipe.folder}"])
