@@ -42,6 +42,11 @@ agent: .venv/.runtime ## Run the agent alone and its page (DEMO=1: simulated GPU
 test: ## Run the tests, and list what was not run and why (ARGS='-k journal')
 	@scripts/test $(ARGS)
 
+.PHONY: test-stack
+test-stack: .venv/.dev ## Run the stack on a Docker Engine, which is started where none answers (root), and test it
+	@scripts/fetch-tools prometheus
+	@TRAINVITALS_STACK=1 scripts/test tests/stack $(ARGS)
+
 .PHONY: trainers
 trainers: .venv/.trainers ## Install torch and the trainers, which many tests need (0.9 GB to load, 3.6 GB on disk)
 
