@@ -10,16 +10,42 @@ MADE := .venv/.made$(if $(PYTHON),-$(notdir $(PYTHON)))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: ## Run the stack where a Docker Engine answers, else the agent alone (DEMO=1: simulated GPUs)
+	@if why=$$(scripts/stack answers); then exec scripts/stack up; \
+	 else echo "No stack: $$why. The agent alone instead:"; exec $(MAKE) -s --no-print-directory agent; fi
+
+.PHONY: down
+down: ## End the stack; its data stays
+	@scripts/stack down
+
+.PHONY: logs
+logs: ## Follow what the stack's services say
+	@scripts/stack logs
+
+.PHONY: password
+password: ## Show Grafana's password
+	@scripts/stack password
+
+.PHONY: alert-test
+alert-test: ## Send an alert through every configured channel, and report what each answered
+	@scripts/stack alert-test
 
 # exec: a signal meets the agent itself, and its exit status is the recipe's.
-.PHONY: up
-up: .venv/.runtime ## Run the agent and its page (DEMO=1: simulated GPUs; ARGS='...': more flags)
+.PHONY: agent
+agent: .venv/.runtime ## Run the agent alone and its page (DEMO=1: simulated GPUs; ARGS='...': more flags)
 	@exec $(VENV)/trainvitals $(if $(filter-out 0,$(DEMO)),demo,serve) $(ARGS)
 
 .PHONY: test
 test: ## Run the tests, and list what was not run and why (ARGS='-k journal')
 	@scripts/test $(ARGS)
+
+.PHONY: test-stack
+test-stack: .venv/.dev ## Run the stack on a Docker Engine, which is started where none answers (root), and test it
+	@scripts/fetch-tools prometheus
+	@TRAINVITALS_STACK=1 scripts/test tests/stack $(ARGS)
 
 .PHONY: trainers
 trainers: .venv/.trainers ## Install torch and the trainers, which many tests need (0.9 GB to load, 3.6 GB on disk)

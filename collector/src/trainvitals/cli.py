@@ -1,6 +1,7 @@
 """The command line, and the only place where the parts are put together."""
 
 import argparse
+import functools
 import io
 import ipaddress
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainvitals import __version__, config
+from trainvitals import __version__, alert_commands, config
 from trainvitals.ending import end_on_signals, end_with
 from trainvitals.errors import SettingError, TrainVitalsError, install_words
 from trainvitals.examples import EXAMPLES
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from trainvitals.web.config import WebConfig
 
 _AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
-                "per_core", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
+                "per_core", "host_proc", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
 Settings = dict[str, Any]
@@ -86,16 +87,17 @@ def serve(settings: Settings, _: dict[str, Any]) -> int:
     return _serve(settings, [*_sources(settings), *clusters(settings["ray_address"])])
 
 
-def demo(settings: Settings, _: dict[str, Any]) -> int:
+def demo(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals import demo as simulated
+    from trainvitals import demo_nodes
     from trainvitals.sources.host import HostSource
-    from trainvitals.sources.simulated import SimulatedSource
 
     end_on_signals()
-    listening = _bind(settings)
-    with simulated.trainer(settings["seed"]) as folder:
-        gpus = SimulatedSource(simulated.RANKS, simulated.scenario_at, settings["seed"])
-        return _serve(settings, [gpus, HostSource(settings["per_core"])], folder, listening, simulated.announce)
+    names, listening = demo_nodes.names(flags["nodes"]), demo_nodes.bind_all(settings, flags["nodes"])
+    with simulated.trainer(settings["seed"], names) as folder, demo_nodes.others(folder, settings, listening):
+        sources: list[Source] = [simulated.gpus(0, len(names), settings["seed"]),
+                                 HostSource(settings["per_core"], settings["host_proc"])]  # fmt: skip
+        return _serve(settings, sources, simulated.root_of(folder, names, 0), listening[0], simulated.announce)
 
 
 def once(settings: Settings, flags: dict[str, Any]) -> int:
@@ -214,7 +216,7 @@ def _root() -> Path:
 def _sources(settings: Settings) -> "list[Source]":
     from trainvitals.sources.host import HostSource
 
-    host = HostSource(settings["per_core"])
+    host = HostSource(settings["per_core"], settings["host_proc"])
     if settings["simulate"]:
         from trainvitals.sources.simulated import SimulatedSource
 
@@ -251,7 +253,7 @@ def _parse(arguments: Sequence[str] | None) -> dict[str, Any]:
         # The command's own help lists its flags, the one of all commands does not.
         from trainvitals.console import typed
 
-        name = f"{typed()} {parsed.command.__name__}"
+        name = f"{typed()} {parsed.command.__name__.replace('_', '-')}"
         raise SystemExit(_complain(f"{unknown[0]} is no flag of `{name}`: see `{name} --help`"))
     return vars(parsed)
 
@@ -262,7 +264,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     serving = _command(commands, "serve", serve, "watch this machine: page, /metrics, journal", "sinks", "sink_runs",
                        *_SIMULATION_FLAGS, *_AGENT_FLAGS)  # fmt: skip
-    _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed", *_AGENT_FLAGS[1:])
+    showing = _command(commands, "demo", demo, "eight simulated GPUs and a run: page, /metrics", "seed",
+                       *_AGENT_FLAGS[1:])  # fmt: skip
+    showing.add_argument("--nodes", type=int, choices=(1, 2, 4), default=1, help="on so many nodes, a port each")
     watching = _command(commands, "monitor", monitor, "GPUs in the terminal and in a JSONL log", "gpu", "gpus",
                         "interval", "prometheus_port", "summary_interval", "log_dir", "log_format", "dir",
                         "sinks", "wandb_project", "wandb_run_name", *_SIMULATION_FLAGS)  # fmt: skip
@@ -274,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "doctor", doctor, "what was found here, what not, and what mends it", "dir", "host", "port")
     syncing = _command(commands, "sync", sync, "everything of one run to TensorBoard, W&B or MLflow", "to", "dir")
     syncing.add_argument("run", metavar="RUN", help="a run's id, or the path of its folder")
+    alert_commands.add(functools.partial(_command, commands))
     return parser
 
 

@@ -164,6 +164,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("seed", whole(0, 2**31), 0, "seed of the simulation (default: 0)"),
         Setting("expected_gpus", whole(0, 1024), None, "GPUs that this node should have (default: the most seen)"),
         Setting("node_price", number(0, 1e6), None, "dollars that an hour of this node costs"),
+        Setting("host_proc", folder, Path("/proc"), "where the host's /proc is, in a container (default: /proc)"),
         Setting("per_core", truth, False, "usage of each processor too"),
         Setting("ray_address", plain, "", "watch this Ray cluster too: auto, or its head's HOST:PORT"),
         Setting("runs_cap", size, 2 * 2**30, "disk space for runs (default: 2GiB); finished ones go first"),
@@ -184,7 +185,7 @@ SETTINGS: dict[str, Setting] = {
 FLAGS_ONLY = frozenset({"gpu", "gpus", "to"})
 # What other parts read: the trainer's side, the journal and the stack.
 _KNOWN = {setting.variable for setting in SETTINGS.values()} | {
-    PREFIX + name for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY")
+    PREFIX + name for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY", "BIND", "USER", "URL")
 }
 
 
@@ -261,4 +262,5 @@ def _value(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[s
 
 
 def _metavar(setting: Setting) -> str:
-    return {"dir": "DIR", "log_dir": "DIR", "web_config": "FILE"}.get(setting.name, setting.name.upper())
+    kinds: dict[Callable[[str], Any], str] = {folder: "DIR", readable_file: "FILE"}
+    return kinds.get(setting.check, setting.name.upper())

@@ -1,8 +1,9 @@
 """A simulated distributed run beside simulated GPUs, going through what a real one may.
 
 The trainer is a process of its own and writes a journal as any run would: `python -m trainvitals.demo DIR START
-PARENT SEED`. Agent and trainer follow the same course by the time that passed since the start. The trainer ends
-with its parent, however that ends, and leaves nothing behind.
+PARENT SEED NODE...`. Agents and trainer follow the same course by the time that passed since the start. The trainer
+ends with its parent, however that ends, and leaves nothing behind. Where there are several nodes, each has a journal
+of its own in DIR/NODE, as machines have that share no storage.
 """
 
 import itertools
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from typing import NamedTuple
 from trainvitals import starting
 from trainvitals.journal import runs
 from trainvitals.journal.run_files import RunFiles
-from trainvitals.sources.simulated import SimulatedSource
+from trainvitals.sources.simulated import WHOLE_NODE, SimulatedSource
 
 RANKS = 8
 SLOW_RANK = 6
@@ -42,16 +43,20 @@ class Phase(NamedTuple):
     told: str
     data_wait: float = 0.005
     slowdown: float = 1.0
+    steps: bool = True
 
 
 PHASES = (
     Phase("healthy", 45, "healthy", "a fresh run, all GPUs busy"),
     Phase("data-starved", 30, "starved", "data wait rises, GPU utilisation falls", data_wait=0.45),
     Phase("healthy again", 15, "healthy", "data wait falls, all GPUs are busy"),
+    Phase("straggling", 30, "healthy", "rank 6 is slow though its GPU is well, the others wait for it", slowdown=1.4),
     Phase("throttled", 30, "throttled", "GPU 6 is hot and slow, the other ranks wait for it", slowdown=1.6),
     Phase("NaN", 15, "healthy", "loss and gradient norm are NaN"),
-    Phase("hang", 30, "hang", "no step ends, though GPUs show 100%; then the run crashes and a new one begins"),
-)
+    Phase("hang", 90, "hang", "no step ends, though GPUs show 100%", steps=False),
+    Phase("Xid", 20, "xid79", "GPU 6 falls off the bus with Xid 79; then the run crashes and a new one begins",
+          steps=False),
+)  # fmt: skip
 CYCLE_SECONDS = sum(phase.seconds for phase in PHASES)
 
 
@@ -68,6 +73,20 @@ def scenario_at(elapsed: float) -> str:
     return phase_at(elapsed).scenario
 
 
+def gpus(node: int, nodes: int, seed: int) -> SimulatedSource:
+    """A node's share of the GPUs. What befalls one of them befalls the last node's; all nodes share the load."""
+
+    def scenario(elapsed: float) -> str:
+        found = scenario_at(elapsed)
+        return found if node == nodes - 1 or found in WHOLE_NODE else "healthy"
+
+    return SimulatedSource(RANKS // nodes, scenario, seed + node)
+
+
+def root_of(folder: Path, names: Sequence[str], node: int) -> Path:
+    return folder if len(names) == 1 else folder / names[node]
+
+
 def announce(tell: Callable[[str], None]) -> None:
     """A line for every phase but the first, as it begins; returns never."""
     turns = time.time()
@@ -79,10 +98,10 @@ def announce(tell: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def trainer(seed: int = 0) -> Iterator[Path]:
-    """A journal of its own with a trainer beside it; both are gone at the end."""
+def trainer(seed: int, names: Sequence[str]) -> Iterator[Path]:
+    """A journal of its own for each node, with a trainer beside them; all are gone at the end."""
     folder = Path(tempfile.mkdtemp(prefix="trainvitals-demo-"))
-    words = [str(folder), str(time.time()), str(os.getpid()), str(seed)]
+    words = [str(folder), str(time.time()), str(os.getpid()), str(seed), *names]
     # A session of its own: Ctrl-C at the terminal is the agent's to handle.
     process = subprocess.Popen(starting.words("trainvitals.demo", *words), start_new_session=True)
     try:
@@ -114,10 +133,14 @@ class Orphaned(Exception):
 class Trainer:
     """One launch of eight ranks, written by one process in their place."""
 
-    def __init__(self, root: Path, began: float, parent: int, seed: int = 0) -> None:
-        self._root, self._began, self._parent = root, began, parent
+    def __init__(self, folder: Path, began: float, parent: int, seed: int, names: Sequence[str]) -> None:
+        self._began, self._parent = began, parent
         self._random = random.Random(7)
-        self._gpus = [{"gpu": str(gpu.index), "uuid": gpu.key} for gpu in SimulatedSource(RANKS, seed=seed).discover()]
+        self._places = [
+            (root_of(folder, names, node), {"host": name, "gpus": [{"gpu": str(gpu.index), "uuid": gpu.key}]})
+            for node, name in enumerate(names)
+            for gpu in gpus(node, len(names), seed).discover()
+        ]
         self._ranks: list[RunFiles] = []
         self._step = 0
 
@@ -129,10 +152,10 @@ class Trainer:
             if os.getppid() != self._parent:
                 raise Orphaned
             phase = phase_at(self._elapsed())
-            if phase.name == "hang":
-                time.sleep(0.2)
-            else:
+            if phase.steps:
                 self._do_step(phase)
+            else:
+                time.sleep(0.2)
         for rank in self._ranks:
             rank.end("crashed", error="RuntimeError: NCCL watchdog: collective timed out")
 
@@ -143,10 +166,9 @@ class Trainer:
         self._step = 0
         self._ranks = []
         run = ""
-        for rank in range(RANKS):
+        for rank, (root, facts) in enumerate(self._places):
             # Without the environment: this is no run of the job that the demo may have been started in.
-            claimed = runs.claim(self._root, "demo-gpt", rank=rank, world_size=RANKS, run_id=run,
-                                 facts={"gpus": [self._gpus[rank]]}, environ={})  # fmt: skip
+            claimed = runs.claim(root, "demo-gpt", rank=rank, world_size=RANKS, run_id=run, facts=facts, environ={})
             run = claimed.run
             self._ranks.append(RunFiles(claimed, "demo-gpt", framework="simulated", planned_steps=PLANNED_STEPS,
                                         config={"layers": 24, "batch_size": 512}))  # fmt: skip
@@ -188,7 +210,7 @@ class Trainer:
 
 def main(arguments: list[str]) -> None:
     folder = Path(arguments[0])
-    one = Trainer(folder, float(arguments[1]), int(arguments[2]), int(arguments[3]))
+    one = Trainer(folder, float(arguments[1]), int(arguments[2]), int(arguments[3]), arguments[4:])
     try:
         while True:
             one.run_cycle()

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trainvitals import docker_engine
 from trainvitals.console import typed
 from trainvitals.errors import SourceAbsent, TrainVitalsError, install_words
 from trainvitals.journal import layout, slow
@@ -28,7 +29,8 @@ class Check(NamedTuple):
 
 
 def checks(settings: dict[str, Any]) -> list[Check]:
-    return [check for part in (_python, _container, _gpus, _journal, _address) for check in part(settings)]
+    parts = (_python, _container, _gpus, _engine, _journal, _address)
+    return [check for part in parts for check in part(settings)]
 
 
 def is_well(found: list[Check]) -> bool:
@@ -86,6 +88,12 @@ def _device_files() -> Iterator[Check]:
                     "in a container use `--gpus all`")  # fmt: skip
     elif not os.access(CONTROL_DEVICE, os.R_OK | os.W_OK):
         yield Check("problem", "device", f"{CONTROL_DEVICE} may not be opened: add this user to the group that owns it")
+
+
+def _engine(_: dict[str, Any]) -> Iterator[Check]:
+    """For the stack, which needs it; the agent alone does not."""
+    for mark, text in docker_engine.findings(has_hardware()):
+        yield Check(mark, "Docker", text)
 
 
 def _journal(settings: dict[str, Any]) -> Iterator[Check]:

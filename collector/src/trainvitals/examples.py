@@ -8,6 +8,7 @@ EXAMPLES = {
   trainvitals monitor --gpus 0,1 --interval 0.5 --log-dir /tmp/gpu
   trainvitals once --json | jq '.gpus[].temperature_celsius'
   trainvitals sync gemma-qlora --to tensorboard=/tmp/tb
+  trainvitals alerts                         what fires now and what ended lately
   trainvitals doctor                         what was found here, what not, and what mends it""",
     "serve": """
   trainvitals serve                          this machine, on http://127.0.0.1:8080
@@ -35,4 +36,13 @@ EXAMPLES = {
     "doctor": """
   trainvitals doctor                         exit status 0: all well, 1: something is to be mended
   trainvitals doctor --dir /data/trainvitals --port 9000""",
+    "alerts": """
+  trainvitals alerts                         the worst first
+  trainvitals alerts --json | jq '.firing[].labels'""",
+    "alertmanager-config": """
+  trainvitals alertmanager-config --out /etc/alertmanager
+                                             of SLACK_WEBHOOK_URL, SMTP_HOST … as docs/alerts.md lists them""",
+    "alert-test": """
+  trainvitals alert-test                     by each way that is set; exit status 1: one of them failed
+  trainvitals alert-test --alertmanager http://gpu1:9093 --log alertmanager.log""",
 }

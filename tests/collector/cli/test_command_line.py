@@ -63,7 +63,7 @@ def test_help_teaches_by_example(command: str, capsys: pytest.CaptureFixture[str
     examples = out.partition("examples:\n")[2]
     assert f"  trainvitals {command}" in examples
     flags = re.findall(r"^  (--[\w-]+)(.*)", out, re.MULTILINE)
-    assert len(flags) >= 3
+    assert len(flags) >= 2
 
 
 def test_help_spells_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_help_spells_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome("--help") == 0
     out = capsys.readouterr().out
-    assert all(re.search(rf"^    {command}  ", out, re.MULTILINE) for command in COMMANDS)
+    assert all(re.search(rf"^    {command}(  |$)", out, re.MULTILINE) for command in COMMANDS)
 
 
 @pytest.mark.parametrize(

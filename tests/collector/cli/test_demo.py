@@ -4,10 +4,12 @@ import itertools
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -51,7 +53,7 @@ def test_a_cycle_is_written_as_a_run_would(tmp_path: Path, monkeypatch: pytest.M
     now = [1000.0]
     monkeypatch.setattr(demo.time, "time", lambda: now[0])
     monkeypatch.setattr(demo.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    trainer = Trainer(tmp_path, began=now[0], parent=os.getppid(), seed=5)
+    trainer = Trainer(tmp_path, began=now[0], parent=os.getppid(), seed=5, names=["here"])
     trainer.run_cycle()
     assert now[0] - 1000.0 == pytest.approx(CYCLE_SECONDS, abs=2)
     (folder,) = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
@@ -77,6 +79,55 @@ def test_a_cycle_is_written_as_a_run_would(tmp_path: Path, monkeypatch: pytest.M
     assert told == {gpu.index: [{"gpu": str(gpu.index), "uuid": gpu.key}] for gpu in gpus}
     trainer.run_cycle()
     assert (tmp_path / "runs" / "demo-gpt-2").is_dir()
+
+
+def test_a_run_over_two_nodes_is_written_where_its_ranks_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(demo.time, "time", lambda: now[0])
+    monkeypatch.setattr(demo.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    Trainer(tmp_path, began=now[0], parent=os.getppid(), seed=5, names=["one", "two"]).run_cycle()
+    told = [read_process(path) or {} for name in ("one", "two")
+            for path in process_files(tmp_path / name / "runs" / "demo-gpt")]  # fmt: skip
+    assert [(rank["rank"], rank["host"], rank["world_size"]) for rank in told] == [
+        (rank, "one" if rank < 4 else "two", 8) for rank in range(RANKS)]  # fmt: skip
+    assert len({rank["gpus"][0]["uuid"] for rank in told}) == RANKS
+    assert told[demo.SLOW_RANK]["gpus"][0]["gpu"] == "2"
+    assert (tmp_path / "one" / "runs" / "demo-gpt" / "run.json").exists()
+    assert not (tmp_path / "two" / "runs" / "demo-gpt" / "run.json").exists()
+
+
+def test_one_gpu_s_fault_is_the_last_node_s_and_the_load_is_everyone_s() -> None:
+    at = {phase.scenario: end - 1 for phase, end in zip(
+        PHASES, itertools.accumulate(phase.seconds for phase in PHASES), strict=True)}  # fmt: skip
+    first, last = (demo.gpus(node, 2, seed=0).discover()[0]._schedule for node in (0, 1))
+    for scenario, second in at.items():
+        assert last(second) == scenario
+        assert first(second) == (scenario if scenario in ("healthy", "starved", "hang") else "healthy")
+
+
+def test_two_nodes_have_a_page_each_and_leave_nothing(temp: dict[str, str], tmp_path: Path) -> None:
+    port = _two_free_ports()
+    with serving(tmp_path, "--nodes", "2", "--port", str(port), command="demo", env=temp) as agent:
+        run = wait_for(lambda: _whole_run(agent, ranks=4))
+        assert [rank["rank"] for rank in run["ranks"]] == [0, 1, 2, 3]
+        other = Served(agent.process, f"http://127.0.0.1:{port + 1}", agent.folder)
+        run = wait_for(lambda: _whole_run(other, ranks=4))
+        assert [rank["rank"] for rank in run["ranks"]] == [4, 5, 6, 7]
+        assert (run["run"], run["world_size"]) == ("demo-gpt", "8")
+        assert [node.snapshot()["node"] for node in (agent, other)][1] == "demo-2"
+        trainer = trainer_of(agent)
+        agent.process.terminate()
+        assert agent.process.wait(timeout=10) == 0
+        assert is_gone(trainer)
+        assert list(tmp_path.iterdir()) == []
+
+
+def _two_free_ports() -> int:
+    while True:
+        with socket.socket() as one, socket.socket() as other, suppress(OSError):
+            one.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", one.getsockname()[1] + 1))
+            return int(one.getsockname()[1])
 
 
 def test_every_phase_but_the_first_is_announced_as_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +179,9 @@ def test_it_comes_up_and_leaves_nothing(temp: dict[str, str], tmp_path: Path, nu
         assert complaints(agent.process) == []
 
 
-def _whole_run(agent: Served) -> dict:
+def _whole_run(agent: Served, ranks: int = RANKS) -> dict:
     runs = agent.snapshot()["runs"]
-    return runs[0] if runs and len(runs[0]["ranks"]) == RANKS and runs[0]["ranks"][-1].get("step") else {}
+    return runs[0] if runs and len(runs[0]["ranks"]) == ranks and runs[0]["ranks"][-1].get("step") else {}
 
 
 def test_killed_it_takes_the_trainer_and_the_journal_along(temp: dict[str, str], tmp_path: Path) -> None:

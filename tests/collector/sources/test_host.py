@@ -51,7 +51,7 @@ def test_a_part_that_fails_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> N
         raise PermissionError
 
     monkeypatch.setattr(psutil, "swap_memory", refuse)
-    monkeypatch.setattr(psutil, "net_io_counters", refuse)
+    monkeypatch.setattr(host, "_network_counters", refuse)
     device = Host()
     readings = device.read("slow")
     assert "load_average_1m" in readings[0].values
@@ -88,6 +88,21 @@ def fake_proc(folder: Path, *processes: tuple[int, int, str]) -> Path:
         rest = ["S", str(parent), *["0"] * 9, "100", "50", "0", "0", "20", "0", "3", "0", "1", "1", "7", *["0"] * 20]
         (folder / str(pid) / "stat").write_text(f"{pid} ({name}) {' '.join(rest)}\n")
     return folder
+
+
+def test_in_a_container_the_host_s_network_is_that_of_its_first_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "1" / "net").mkdir(parents=True)
+    counts = [" ".join(str(number) for number in range(10 * line, 10 * line + 16)) for line in range(2)]
+    lines = ["Inter-| Receive | Transmit", " face |bytes |bytes", f"  eth0:{counts[0]}", f"veth1: {counts[1]}"]
+    (tmp_path / "1" / "net" / "dev").write_text("\n".join(lines) + "\n")
+    device = Host()
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    (network,) = [reading for reading in device.read("slow") if reading.scope == "network"]
+    assert network.label("interface") == "eth0"
+    assert network.values == {"receive_bytes_total": 0, "receive_errors_total": 5, "transmit_bytes_total": 8,
+                              "transmit_errors_total": 21}  # fmt: skip
 
 
 def test_hostile_process_names_and_loops_of_parents(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 A GPU line always holds the given fields; others are written when they changed, null where they became
 unknown, and all of them in the first line of a file. So a day of 8 GPUs at 1 Hz stays near 250 MB.
+
+The events' file is set aside as events.1.jsonl when it is full, in the place of the one before.
 """
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,12 +16,14 @@ from typing import Any
 from trainvitals.agent.run_state import as_label
 from trainvitals.journal import retention, slow
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
+from trainvitals.journal.node_events import EVENTS, OLDER_EVENTS
 from trainvitals.journal.record import Record, timestamp_at
 from trainvitals.journal.tail import Tail
 from trainvitals.model import Event, Reading
 
 GIVEN_FIELDS = ("utilization_percent", "memory_used_mb", "memory_total_mb", "memory_percent", "temperature_celsius",
                 "power_draw_watts", "fan_speed_percent")  # fmt: skip
+MAX_EVENTS_BYTES = 8 * 2**20
 Line = dict[str, Any]
 
 
@@ -44,7 +50,9 @@ class NodeLog:
     def __init__(self, folder: Path) -> None:
         self.gpus = Appender(folder, "gpu_metrics", suffix=".jsonl", max_bytes=MAX_FILE_BYTES)
         self.host = Appender(folder, "host_metrics", suffix=".jsonl", max_bytes=MAX_FILE_BYTES)
-        self.events = Appender(folder, "events.jsonl")
+        self.events = Appender(folder, EVENTS)
+        self._folder = folder
+        self._events_lock = threading.Lock()
         self._written: dict[object, _Written] = {}
 
     def write(self, fresh: Iterable[Reading], known: Iterable[Reading]) -> None:
@@ -62,7 +70,17 @@ class NodeLog:
                 self._write_line(self.host, "host", _stamp(at), dict(reading.values))
 
     def write_event(self, event: Event) -> None:
-        self.events.append(_stamp(event.timestamp) | {"event": event.kind} | dict(event.labels) | dict(event.details))
+        self.keep(_stamp(event.timestamp) | {"event": event.kind} | dict(event.labels) | dict(event.details))
+
+    def keep(self, event: Mapping[str, Any]) -> None:
+        """From any thread."""
+        with self._events_lock:
+            self.events.append(event)
+            path = self._folder / EVENTS
+            with suppress(OSError):
+                if path.stat().st_size > MAX_EVENTS_BYTES:
+                    path.replace(self._folder / OLDER_EVENTS)
+                    self.events.close()
 
     def close(self) -> None:
         deadline = slow.flush_deadline()

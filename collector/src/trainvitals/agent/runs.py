@@ -185,8 +185,10 @@ class Runs:
     def _look(self, run: _Followed) -> None:
         """Which ranks there are, which of their files are ours to read, and how the run stands."""
         content = self._contents.get
-        run.state.info = content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info
         processes = {path: content(path, runs.read_process) for path in runs.process_files(run.folder)}
+        # Where storage is not shared, a node without rank 0 has no run.json; how large the run is each rank says.
+        world = {"world_size": next((told.get("world_size") for told in processes.values() if told), None)}
+        run.state.info = content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info or world
         ours = run_folder.own_ranks(processes, self._boot)
         alive = {rank for rank, path in ours.items() if runs.is_alive(path)}
         here = {rank: as_label((processes[path] or {}).get("started"))

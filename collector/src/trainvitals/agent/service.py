@@ -6,9 +6,10 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import trainvitals
 from trainvitals.agent.history import HISTORY_FIELDS, History
@@ -84,6 +85,11 @@ class Agent:
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
+
+    def keep(self, event: Mapping[str, Any]) -> None:
+        """A line for the node's event file."""
+        if self._keeps_log:
+            self._node_log.keep(event)
 
     def health(self) -> list[str]:
         """What is wrong with the monitoring of this node; nothing when all is well."""

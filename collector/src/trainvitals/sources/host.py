@@ -1,6 +1,7 @@
 """The machine itself: processors, memory, disks, network; and the process trees of runs on it.
 
-Only local file systems are asked for their space: a dead network mount would hang the read.
+Only local file systems are asked for their space: a dead network mount would hang the read. In a container the
+host's /proc is mounted elsewhere, and `HostSource(proc=Path("/host/proc"))` reads it there.
 """
 
 import os
@@ -17,6 +18,7 @@ from trainvitals.model import Reading, Tier, Value
 Values = dict[str, Value]
 _REAL_DISK = ("sd", "nvme", "vd", "xvd", "mmcblk", "md", "dm-")
 _VIRTUAL_INTERFACE = ("lo", "veth", "docker", "br-", "cali", "flannel", "cni")
+_PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -77,7 +79,8 @@ class HostSource:
     name = "host"
     gpu_count = 0
 
-    def __init__(self, per_core: bool = False) -> None:
+    def __init__(self, per_core: bool = False, proc: Path = _PROC) -> None:
+        psutil.PROCFS_PATH = str(proc)
         self._hosts = [Host(per_core)]
 
     def discover(self) -> Sequence[Host]:
@@ -85,6 +88,10 @@ class HostSource:
 
     def close(self) -> None:
         pass
+
+
+def _proc(name: str = "") -> Path:
+    return Path(psutil.PROCFS_PATH, name)
 
 
 def _spent(before: Any, after: Any) -> tuple[float, float]:
@@ -112,12 +119,12 @@ def _load() -> Values:
 
 
 def _descriptors() -> Values:
-    used, _, most = Path("/proc/sys/fs/file-nr").read_text(encoding="ascii").split()
+    used, _, most = _proc("sys/fs/file-nr").read_text(encoding="ascii").split()
     return {"file_descriptors_used": float(used), "file_descriptors_max": float(most)}
 
 
 def _oom_kills() -> Values:
-    for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
+    for line in _proc("vmstat").read_text(encoding="ascii").splitlines():
         if line.startswith("oom_kill "):
             return {"oom_kills_total": float(line.split()[1])}
     return {}
@@ -130,7 +137,8 @@ def _constants() -> Values:
 def _filesystems() -> list[Reading]:
     readings, seen = [], set()
     for partition in psutil.disk_partitions(all=False):
-        if partition.device in seen or partition.fstype == "squashfs":
+        # What a container is given of its host's in /etc is on a disk that has another name.
+        if partition.device in seen or partition.fstype == "squashfs" or partition.mountpoint.startswith("/etc/"):
             continue
         seen.add(partition.device)
         with suppress(OSError):
@@ -155,18 +163,25 @@ def _disks() -> list[Reading]:
 def _networks() -> list[Reading]:
     return [
         Reading("network", (("interface", name),),
-                {"receive_bytes_total": float(count.bytes_recv), "transmit_bytes_total": float(count.bytes_sent),
-                 "receive_errors_total": float(count.errin + count.dropin),
-                 "transmit_errors_total": float(count.errout + count.dropout)}, time.time())
-        for name, count in psutil.net_io_counters(pernic=True).items()
+                {"receive_bytes_total": count[0], "receive_errors_total": count[2] + count[3],
+                 "transmit_bytes_total": count[8], "transmit_errors_total": count[10] + count[11]}, time.time())
+        for name, count in _network_counters()
         if not name.startswith(_VIRTUAL_INTERFACE)
     ]  # fmt: skip
 
 
-def process_trees(roots: Iterable[int], proc: Path = Path("/proc")) -> dict[str, float]:
+def _network_counters() -> Iterable[tuple[str, list[float]]]:
+    """The host's: a container that has processes in common with it still has a network of its own."""
+    process = "self" if _proc() == _PROC else "1"
+    for line in _proc(f"{process}/net/dev").read_text(encoding="utf-8", errors="replace").splitlines()[2:]:
+        name, _, counts = line.rpartition(":")
+        yield name.strip(), [float(count) for count in counts.split()]
+
+
+def process_trees(roots: Iterable[int], proc: Path | None = None) -> dict[str, float]:
     """What the processes and all their descendants use together, in one pass over /proc. Time of
     children that ended is kept by their parents, so the sum of seconds does not fall."""
-    stats = dict(_process_stats(proc))
+    stats = dict(_process_stats(proc or _proc()))
     family = {pid for pid in roots if pid in stats}
     for pid in stats:
         family.update(_line_of_descent(pid, stats, family))

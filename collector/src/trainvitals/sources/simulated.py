@@ -208,6 +208,8 @@ class SimulatedSource:
 
     def _new_xids(self, gpu: SimulatedGpu) -> list[Event]:
         xid = course(gpu.scenario_now(), gpu.index, len(self._gpus)).xid
+        if not xid:
+            gpu.xids.clear()
         if not xid or xid in gpu.xids or not gpu.is_faulty():
             return []
         now = self._clock.now()

@@ -1,19 +1,19 @@
-"""The application: every answer is made from the agent's snapshot, history or journal; nothing is changed.
+"""The application: every answer is made from the agent's snapshot, history or journal. What changes anything is the
+word of Alertmanager alone, which the event file keeps.
 
 GET /                   the page                     GET /api/v1/snapshot   everything known now
 GET /metrics            for Prometheus               GET /api/v1/history    a GPU's field over time
 GET /healthz            200, or 503 and why          GET /api/v1/stream     a snapshot a tick, as events
+GET /api/v1/alerts      firing and lately resolved   POST /api/v1/alertmanager   what Alertmanager says of them
 """
 
 import asyncio
 import gzip
 import re
-import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
@@ -27,12 +27,14 @@ import trainvitals
 from trainvitals import exporter
 from trainvitals.agent import query
 from trainvitals.agent.service import Agent
-from trainvitals.web import views
+from trainvitals.alerting.received import Received
+from trainvitals.journal import layout
+from trainvitals.journal.node_events import read_events
+from trainvitals.web import alerts, views
 from trainvitals.web.config import WebConfig
 from trainvitals.web.guard import Guard
 from trainvitals.web.stream import Streams
-
-T = TypeVar("T")
+from trainvitals.web.waiting import in_daemon_thread
 
 STATIC = Path(__file__).parent / "static"
 GZIP_LEVEL = 1
@@ -48,12 +50,16 @@ def make_app(agent: Agent, config: WebConfig | None = None, allowed_hosts: Itera
         Route("/api/v1/snapshot", snapshot),
         Route("/api/v1/history", history),
         Route("/api/v1/stream", stream),
+        Route("/api/v1/alerts", alerts.listed),
+        Route("/api/v1/alertmanager", alerts.take, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     guard = Middleware(Guard, config=config or WebConfig(), allowed_hosts=list(allowed_hosts))
     app = Starlette(routes=routes, middleware=[guard])
     app.state.agent = agent
-    app.state.streams = Streams(agent, lambda: orjson.dumps(_whole(agent)))
+    app.state.alerts = received = Received(agent.keep, read_events(layout.gpu_folder(agent.root, agent.host)))
+    app.state.taking = asyncio.Semaphore(1)
+    app.state.streams = Streams(agent, lambda: orjson.dumps(_whole(agent, received)))
     app.state.queries = asyncio.Semaphore(MAX_QUERIES)
     return app
 
@@ -77,7 +83,7 @@ async def healthz(request: Request) -> Response:
 
 
 async def snapshot(request: Request) -> Response:
-    return _json(_whole(request.app.state.agent))
+    return _json(_whole(request.app.state.agent, request.app.state.alerts))
 
 
 async def history(request: Request) -> Response:
@@ -88,27 +94,12 @@ async def history(request: Request) -> Response:
     except ValueError as error:
         return _json({"error": str(error)}, 400)
     async with state.queries:
-        return _json(await _in_daemon_thread(lambda: query.history(state.agent, asked)))
+        return _json(await in_daemon_thread(lambda: query.history(state.agent, asked)))
 
 
 async def stream(request: Request) -> Response:
     events = request.app.state.streams.events() if request.method == "GET" else ()
     return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
-
-
-async def _in_daemon_thread(work: Callable[[], T]) -> T:
-    """In a thread that the end of the process does not wait for, as it would for a pool's."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(done)
 
 
 def _takes_gzip(accepted: str) -> bool:
@@ -119,12 +110,13 @@ def _takes_gzip(accepted: str) -> bool:
     return False
 
 
-def _whole(agent: Agent) -> dict[str, Any]:
+def _whole(agent: Agent, received: Received) -> dict[str, Any]:
     return {
         "version": trainvitals.__version__,
         "node": agent.host,
         "interval": agent.interval,
         "problems": agent.health(),
+        "alerts": alerts.brief(received),
         **views.snapshot_view(agent.snapshot, agent.sources),
     }
 

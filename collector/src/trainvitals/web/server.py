@@ -5,6 +5,7 @@ import contextlib
 import errno
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -80,6 +81,35 @@ def serve(app: Starlette, listening: socket.socket, config: WebConfig) -> None:
     """Returns after SIGTERM or SIGINT."""
     server = Server(app, config)
     asyncio.run(server.serve(sockets=[listening]))
+
+
+@contextlib.contextmanager
+def serving_beside(app: Starlette, listening: socket.socket, config: WebConfig) -> Iterator[None]:
+    """In a thread, for as long as the block lasts: signals are for whoever serves in the main one."""
+    server = _Beside(app, config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.end_soon()
+        thread.join(2.0)
+
+
+class _Beside(Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        self._loop = asyncio.get_running_loop()
+        self._started.set()
+        yield
+
+    def __init__(self, app: Starlette, config: WebConfig) -> None:
+        super().__init__(app, config)
+        self._started = threading.Event()
+
+    def end_soon(self) -> None:
+        if self._started.wait(2.0):
+            self.end()
 
 
 def _refused(host: str, port: int, flag: str, error: OSError) -> SettingError:

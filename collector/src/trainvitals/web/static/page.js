@@ -52,6 +52,40 @@ function xidRows(xids) {
   });
 }
 
+const place = (labels) => [
+  labels.run && "run " + labels.run, labels.rank && "rank " + labels.rank,
+  labels.gpu ? "GPU " + labels.gpu : labels.uuid, labels.instance,
+].filter(Boolean).join(", ");
+
+function alertRow(alert, now) {
+  const { labels, annotations } = alert;
+  const line = row([alert.name, labels.severity || UNKNOWN, place(labels) || UNKNOWN,
+    age(now - Date.parse(alert.starts) / 1000), annotations.summary || annotations.description || UNKNOWN]);
+  line.lastChild.title = annotations.description || "";
+  if (labels.severity === "page") line.className = "page";
+  // Only what leads to the web: an address may hold a script.
+  if (/^https?:\/\//.test(annotations.runbook_url || "")) {
+    const link = document.createElement("a");
+    link.href = annotations.runbook_url;
+    link.rel = "noreferrer";
+    link.textContent = alert.name;
+    line.firstChild.replaceChildren(link);
+  }
+  return line;
+}
+
+function drawAlerts(alerts, now) {
+  fill("alerts", alerts.firing.map((alert) => alertRow(alert, now)));
+  find("alerts-title").textContent = alerts.firing_count ? "Alerts: " + alerts.firing_count : "Alerts";
+  find("resolved").hidden = alerts.resolved.length === 0;
+  find("resolved").firstElementChild.textContent = "Ended lately: " + alerts.resolved.length;
+  find("resolved").lastElementChild.replaceChildren(...alerts.resolved.map((alert) => {
+    const line = document.createElement("li");
+    line.textContent = [alert.name, place(alert.labels), age(now - Date.parse(alert.timestamp) / 1000)].filter(Boolean).join(" · ");
+    return line;
+  }));
+}
+
 // What the phases of a rank had taken at each snapshot of the last 15 seconds; a sum that falls is another run's.
 function waitShare(run, rank, now) {
   const all = Object.keys(rank).filter((key) => key.startsWith("phase_seconds_total_"))
@@ -112,6 +146,7 @@ function draw(now) {
   patience = Math.max(5000, 3000 * now.interval);
   find("node").textContent = now.node;
   document.querySelector("main").classList.remove("old");
+  drawAlerts(now.alerts, Date.now() / 1000);
   if (now.timestamp === null) return;
   find("at").textContent = new Date(now.timestamp).toLocaleTimeString();
   say(problems.length ? "✗ " + problems.join("; ") : "✓ Live", problems.length > 0);

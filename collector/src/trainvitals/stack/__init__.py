@@ -1,0 +1,1 @@
+"""What compose/ needs beside the agent: .env checked, its targets, Grafana's password, a health check."""

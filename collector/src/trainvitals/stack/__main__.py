@@ -1,0 +1,71 @@
+"""The stack's one-shot jobs: `python -m trainvitals.stack check-env compose/.env`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from trainvitals.config import names
+from trainvitals.errors import TrainVitalsError
+from trainvitals.journal.layout import host_name
+
+
+def check_env(words: argparse.Namespace) -> str:
+    from trainvitals.stack.check_env import problems
+
+    return "\n".join(problems(words.path))
+
+
+def health(_: argparse.Namespace) -> str:
+    from trainvitals.stack.health import problem
+
+    return problem(os.environ)
+
+
+def password(words: argparse.Namespace) -> str:
+    from trainvitals.stack.password import make
+
+    path = make(words.path)
+    if words.show:
+        print(path.read_text(encoding="ascii"))
+    return ""
+
+
+def targets(words: argparse.Namespace) -> str:
+    from trainvitals.stack.targets import write
+
+    write(words.path, words.out, names(os.environ.get("COMPOSE_PROFILES", "")), host_name())
+    return ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], str] = words.command
+    try:
+        problem = command(words)
+    except (TrainVitalsError, OSError) as error:
+        problem = str(error)
+    if problem:
+        print(problem, file=sys.stderr)
+    return 2 if problem else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m trainvitals.stack")
+    commands = parser.add_subparsers(required=True)
+    checking = commands.add_parser("check-env", help="say what in a .env cannot be used")
+    asking = commands.add_parser("health", help="ask the agent in this container how it is")
+    making = commands.add_parser("password", help="make Grafana's password where there is none yet")
+    making.add_argument("--show", action="store_true", help="and print it")
+    listing = commands.add_parser("targets", help="write what Prometheus is to scrape")
+    listing.add_argument("--out", type=Path, required=True, metavar="DIR")
+    for each, command in ((checking, check_env), (asking, health), (making, password), (listing, targets)):
+        each.set_defaults(command=command)
+        if each is not asking:
+            each.add_argument("path", type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

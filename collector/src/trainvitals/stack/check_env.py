@@ -1,0 +1,102 @@
+"""Whether compose/.env can be used: `python -m trainvitals.stack check-env compose/.env`.
+
+    compose/.env: PROMETHEUS_PORT: '90900' cannot be used: give a whole number from 1 to 65535
+    compose/.env: GRAFANA_PROT is no knob: the nearest one is GRAFANA_PORT
+
+All that is wrong is told at once, and no secret is shown.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from trainvitals.alerting import channels
+from trainvitals.config import read_env_lines
+from trainvitals.errors import SettingError, TrainVitalsError
+from trainvitals.stack.knobs import DEMO_NODES, KNOBS, PORTS, text_of
+
+# Docker's own, which stand in the same file.
+_OF_DOCKER = re.compile(r"(COMPOSE|DOCKER|BUILDKIT)_\w+")
+# Compose puts a variable's value in the place of $NAME, except between single quotes.
+_DOLLAR = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(?!')[^#]*?(?<!\$)\$(?!\$)")
+Lines = Mapping[str, str]
+
+
+def problems(path: Path) -> list[str]:
+    """A line for each thing that is wrong; none where all can be used."""
+    try:
+        lines = read_env_lines(path)
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except (OSError, TrainVitalsError) as error:
+        return [str(error)]
+    found = [*_unknown(lines), *_dollars(text), *_unusable(lines)]
+    # What is between knobs is told once each of them can be used.
+    return [f"{path}: {problem}" for problem in found or _between(lines)]
+
+
+def _unknown(lines: Lines) -> Iterator[str]:
+    for name in lines:
+        if name not in KNOBS and not _OF_DOCKER.fullmatch(name):
+            nearest = difflib.get_close_matches(name, KNOBS, n=1, cutoff=0.0)[0]
+            yield f"{name} is no knob: the nearest one is {nearest}"
+
+
+def _dollars(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if match := _DOLLAR.match(line):
+            yield f"{match[1]}: its value holds a $, which Compose would replace: put it between single quotes"
+
+
+def _unusable(lines: Lines) -> Iterator[str]:
+    for name, knob in KNOBS.items():
+        if value := lines.get(name, "").strip():
+            yield from _told(lambda knob=knob, value=value: knob.read(value))  # type: ignore[misc]
+
+
+def _told(use: Callable[[], object]) -> Iterator[str]:
+    try:
+        use()
+    except TrainVitalsError as error:
+        yield str(error)
+
+
+def _between(lines: Lines) -> Iterator[str]:
+    values = {name: lines.get(name, "").strip() or text_of(knob) for name, knob in KNOBS.items()}
+    yield from _told(lambda: channels.read(lines))
+    for rule in (_one_dcgm, _public_has_a_name, _grafana_is_called_by_its_name, _cookies_arrive, _ports_differ):
+        yield from _told(lambda rule=rule: rule(values))  # type: ignore[misc]
+
+
+def _one_dcgm(values: Lines) -> None:
+    chosen = values["COMPOSE_PROFILES"]
+    if {"dcgm", "dcgm-profiling"} <= {part.strip() for part in chosen.split(",")}:
+        raise SettingError("COMPOSE_PROFILES", chosen, "choose dcgm or dcgm-profiling, which has all of dcgm's")
+
+
+def _public_has_a_name(values: Lines) -> None:
+    if "public" in values["COMPOSE_PROFILES"].split(",") and not values["PUBLIC_NAME"]:
+        raise SettingError("PUBLIC_NAME", "", "the profile public needs the name that the DNS has for this machine")
+
+
+def _grafana_is_called_by_its_name(values: Lines) -> None:
+    url, name = values["GRAFANA_URL"], values["GRAFANA_DOMAIN"]
+    if url and (urlsplit(url).hostname or "") != name.lower():
+        raise SettingError("GRAFANA_DOMAIN", name, f"give the name that is in GRAFANA_URL, {urlsplit(url).hostname}")
+
+
+def _cookies_arrive(values: Lines) -> None:
+    """A browser sends a secure cookie over plain HTTP to its own machine alone: nobody could log in."""
+    is_plain = values["GRAFANA_URL"].startswith("http:") and values["GRAFANA_DOMAIN"] != "localhost"
+    if is_plain and KNOBS["GRAFANA_COOKIE_SECURE"].read(values["GRAFANA_COOKIE_SECURE"]):
+        fix = "GRAFANA_URL is plain http: give it https, or say false here"
+        raise SettingError("GRAFANA_COOKIE_SECURE", values["GRAFANA_COOKIE_SECURE"], fix)
+
+
+def _ports_differ(values: Lines) -> None:
+    taken = {str(int(values["DEMO_PORT"]) + more): "DEMO_PORT" for more in range(1, DEMO_NODES)}
+    for name in PORTS:
+        if values[name] in taken:
+            raise SettingError(name, values[name], f"{taken[values[name]]} has that port: choose another")
+        taken[values[name]] = name

@@ -1,0 +1,107 @@
+"""Every knob of compose/.env, once: its name, what it may be, and what holds where it is not set.
+
+KNOBS["PROMETHEUS_PORT"].read("90900")  ->  SettingError: PROMETHEUS_PORT: '90900' cannot be used: give a whole number …
+
+compose.yaml has the same defaults, .env.example the same names with a comment each; a test holds the three together.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Any
+
+from trainvitals.alerting import channels
+from trainvitals.alerting.channels import Knob, link
+from trainvitals.config import SETTINGS, folder, names, one_of, truth, whole
+
+PROFILES = ("node", "server", "dcgm", "dcgm-profiling", "nvidia-smi", "public", "demo")
+port = whole(1, 65535)
+# One label or more of a name as the DNS has it.
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62})?)*"
+
+
+def matching(pattern: str, fix: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError
+        return value
+
+    check.__doc__ = fix
+    return check
+
+
+def profiles(value: str) -> tuple[str, ...]:
+    """choose from node, server, dcgm, dcgm-profiling, nvidia-smi, public and demo, with commas between"""
+    found = names(value)
+    if not found or not set(found) <= set(PROFILES):
+        raise ValueError
+    return found
+
+
+def address(value: str) -> str:
+    """give an address of this machine, such as 127.0.0.1 or 10.0.0.5"""
+    return str(ipaddress.ip_address(value))
+
+
+def _agent(name: str, default: str = "") -> Knob:
+    """What the agent takes by itself, under the same name and check."""
+    setting = SETTINGS[name]
+    return Knob(setting.variable, setting.check, default)
+
+
+def _table() -> dict[str, Knob]:
+    return {knob.name: knob for knob in (*_STACK, *channels.KNOBS.values())}
+
+
+def _port(name: str, default: int) -> Knob:
+    return Knob(f"{name}_PORT", port, str(default))
+
+
+def text_of(knob: Knob) -> str:
+    """A default as .env has it."""
+    default: Any = knob.default
+    return "" if default is None else str(default)
+
+
+_STACK = (
+    Knob("COMPOSE_PROFILES", profiles, "node,server"),
+    Knob("COMPOSE_FILE", matching(r"compose\.yaml(:[\w./-]+\.ya?ml)*", "give compose.yaml:compose.gpu.yaml"),
+         "compose.yaml"),
+    Knob("GPU_DRIVER", one_of("nvidia", "cdi"), "nvidia"),
+    Knob("GPU_DEVICES", matching(r"[\w./=:-]+", "give all, or nvidia.com/gpu=all where GPU_DRIVER is cdi"), "all"),
+    Knob("TRAINVITALS_BIND", address, "127.0.0.1"),
+    _port("TRAINVITALS", 8080),
+    _port("PROMETHEUS", 9090),
+    _port("ALERTMANAGER", 9093),
+    _port("GRAFANA", 3000),
+    _port("NODE_EXPORTER", 9100),
+    _port("DCGM", 9400),
+    _port("NVIDIA_SMI", 9835),
+    _port("DEMO", 8081),
+    Knob("TRAINVITALS_HOSTNAME", matching(r"[A-Za-z0-9][\w-]{0,62}", "give a bare host name, such as gpu1"), ""),
+    Knob("TRAINVITALS_DIR", folder, "/var/lib/trainvitals"),
+    Knob("TRAINVITALS_USER", matching(r"\d+:\d+", "give user and group by their numbers, such as 1000:1000"),
+         "10001:10001"),
+    _agent("interval", "1"),
+    _agent("expected_gpus"),
+    _agent("node_price"),
+    _agent("per_core", "false"),
+    _agent("runs_cap", "2GiB"),
+    _agent("node_cap", "512MiB"),
+    _agent("ray_address"),
+    _agent("allowed_hosts"),
+    Knob("TRAINVITALS_WEB_CONFIG", matching(r"/etc/trainvitals/[\w.-]+", "give /etc/trainvitals/ and the file's name"),
+         ""),
+    Knob("PROMETHEUS_RETENTION_TIME", matching(r"(\d+(ms|[smhdwy]))+", "give a duration such as 30d"), "30d"),
+    Knob("PROMETHEUS_RETENTION_SIZE", matching(r"\d+([KMGTPE]?B)", "give a size such as 20GB"), "20GB"),
+    Knob("ALERTMANAGER_URL", link, ""),
+    Knob("GRAFANA_DOMAIN", matching(rf"{_NAME}|[0-9A-Fa-f:.]+", "give the name by which browsers call Grafana"),
+         "localhost"),
+    Knob("GRAFANA_COOKIE_SECURE", truth, "true"),
+    Knob("PUBLIC_NAME", matching(_NAME, "give this machine's name in the DNS, such as gpu.example.org"), ""),
+    Knob("PUBLIC_BIND", address, "0.0.0.0"),
+)  # fmt: skip
+KNOBS = _table()
+PORTS = tuple(name for name in KNOBS if name.endswith("_PORT") and name != "SMTP_PORT")
+# The demo's second node is one higher.
+DEMO_NODES = 2

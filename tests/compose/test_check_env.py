@@ -1,0 +1,103 @@
+"""A .env that cannot be used is told by name, value and fix, before anything starts."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.compose.files import EXAMPLE
+from trainvitals.stack.check_env import problems
+from trainvitals.stack.knobs import KNOBS
+
+WRONG = {
+    "COMPOSE_PROFILES": ("nodes", "node;server", ","), "COMPOSE_FILE": ("docker-compose.yml", "compose.yaml:x"),
+    "GPU_DRIVER": ("amd",), "GPU_DEVICES": ("all gpus",), "TRAINVITALS_BIND": ("localhost", "10.0.0.256"),
+    "TRAINVITALS_PORT": ("0", "80a"), "PROMETHEUS_PORT": ("90900", "-1"), "ALERTMANAGER_PORT": ("x",),
+    "GRAFANA_PORT": ("3.5",), "NODE_EXPORTER_PORT": ("65536",), "DCGM_PORT": ("0",), "NVIDIA_SMI_PORT": ("0",),
+    "DEMO_PORT": ("0",), "TRAINVITALS_HOSTNAME": ("gpu1.example.org", "a b"), "TRAINVITALS_DIR": ("./here",),
+    "TRAINVITALS_USER": ("root", "1000"), "TRAINVITALS_INTERVAL": ("0", "fast"), "TRAINVITALS_EXPECTED_GPUS": ("-1",),
+    "TRAINVITALS_NODE_PRICE": ("3 dollars",), "TRAINVITALS_PER_CORE": ("maybe",), "TRAINVITALS_RUNS_CAP": ("2",),
+    "TRAINVITALS_NODE_CAP": ("much",), "TRAINVITALS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
+    "PROMETHEUS_RETENTION_TIME": ("30", "a month"), "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB"),
+    "GRAFANA_DOMAIN": ("http://gpu1", "gpu1:3000"), "GRAFANA_COOKIE_SECURE": ("perhaps",),
+    "PUBLIC_NAME": ("https://gpu1.example.org",), "PUBLIC_BIND": ("world",), "ALERTMANAGER_URL": ("gpu1:9093",),
+}  # fmt: skip
+# Alertmanager's have tests of their own; these take any text.
+FREE = {"TRAINVITALS_RAY_ADDRESS", "TRAINVITALS_ALLOWED_HOSTS"}
+TOGETHER = [
+    ("COMPOSE_PROFILES=node,dcgm,dcgm-profiling", "COMPOSE_PROFILES", "choose dcgm or dcgm-profiling"),
+    ("COMPOSE_PROFILES=node,server,public", "PUBLIC_NAME", "needs the name"),
+    ("GRAFANA_URL=https://gpu1.example.org", "GRAFANA_DOMAIN", "gpu1.example.org"),
+    ("GRAFANA_URL=http://gpu1:3000\nGRAFANA_DOMAIN=gpu1", "GRAFANA_COOKIE_SECURE", "say false here"),
+    ("GRAFANA_PORT=9090", "GRAFANA_PORT", "PROMETHEUS_PORT has that port"),
+    ("DEMO_PORT=8079", "TRAINVITALS_PORT", "DEMO_PORT has that port"),
+    ("SMTP_HOST=mail.example.org", "SMTP_FROM", "SMTP_HOST is set"),
+    ("SMTP_PORT=smtp", "SMTP_PORT", "whole number"),
+]
+
+
+def told(folder: Path, text: str) -> list[str]:
+    path = folder / ".env"
+    path.write_text(text)
+    return problems(path)
+
+
+def test_every_knob_of_the_stack_is_tried_with_what_it_cannot_be() -> None:
+    from trainvitals.alerting import channels
+
+    assert WRONG.keys() | FREE == KNOBS.keys() - channels.KNOBS.keys()
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_wrong_value_is_told_with_its_name_and_the_fix(name: str, value: str, tmp_path: Path) -> None:
+    (problem,) = told(tmp_path, f"{name}={value}\n")
+    assert f".env: {name}: {value!r} cannot be used: " in problem
+    assert problem.rpartition(": ")[2]
+
+
+@pytest.mark.parametrize(("text", "name", "fix"), TOGETHER)
+def test_so_is_one_that_does_not_go_with_the_others(text: str, name: str, fix: str, tmp_path: Path) -> None:
+    (problem,) = told(tmp_path, text)
+    assert f".env: {name}: " in problem
+    assert fix in problem
+
+
+def test_what_goes_together_is_taken(tmp_path: Path) -> None:
+    public = "COMPOSE_PROFILES=server,public\nPUBLIC_NAME=gpu.example.org\n"
+    assert told(tmp_path, f"{public}GRAFANA_DOMAIN=gpu.example.org\nGRAFANA_URL=https://gpu.example.org\n") == []
+    assert told(tmp_path, "GRAFANA_URL=http://gpu1:3000\nGRAFANA_DOMAIN=gpu1\nGRAFANA_COOKIE_SECURE=false") == []
+    assert told(tmp_path, "COMPOSE_PROJECT_NAME=mine\nDOCKER_HOST=unix:///run/docker.sock\n\n# GRAFANA_PROT=1\n") == []
+
+
+def test_a_name_that_is_no_knob_is_told_with_the_nearest(tmp_path: Path) -> None:
+    (problem,) = told(tmp_path, "GRAFANA_PROT=3000\n")
+    assert problem.endswith("GRAFANA_PROT is no knob: the nearest one is GRAFANA_PORT")
+
+
+@pytest.mark.parametrize(("line", "is_taken"), [
+    ("SMTP_PASSWORD=a$b", False), ('SMTP_PASSWORD="a${b}"', False), ("SMTP_PASSWORD='a$b'", True),
+    ("SMTP_PASSWORD=a$$b", True), ("SMTP_PASSWORD=ab # not $this", True)])  # fmt: skip
+def test_a_dollar_that_compose_would_replace_is_told_without_the_secret(
+    line: str, is_taken: bool, tmp_path: Path
+) -> None:
+    found = told(tmp_path, f"SMTP_HOST=m\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c\nSMTP_USER=me\n{line}\n")
+    assert (found == []) == is_taken
+    assert is_taken or "single quotes" in found[0]
+    assert "a$" not in "".join(found)
+
+
+def test_all_that_is_wrong_is_told_at_once_and_no_secret_with_it(tmp_path: Path) -> None:
+    found = told(tmp_path, "GRAFANA_PORT=x\nPROMETHEUS_PORT=y\nPAGERDUTY_KEY=hush hush\n")
+    assert len(found) == 3
+    assert "hush" not in "".join(found)
+
+
+def test_the_command_says_it_and_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("GRAFANA_PORT=x\n")
+    for path, status in ((tmp_path / ".env", 2), (tmp_path / "none", 2), (EXAMPLE, 0)):
+        words = [sys.executable, "-m", "trainvitals.stack", "check-env", str(path)]
+        answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        assert answer.returncode == status
+        assert bool(answer.stderr) == bool(status)
+        assert "Traceback" not in answer.stderr

@@ -1,0 +1,118 @@
+"""compose.yaml read as it is shipped: what every service is kept from, and that each exception says why."""
+
+import json
+import re
+
+import pytest
+
+from tests.compose.files import COMPOSE, GPU, ROOT, SERVICES, blocks
+
+ONE_SHOT = {"journal", "targets", "alertmanager-config", "grafana-password", "caddy-volume"}
+PROFILES = {
+    "journal": {"node", "server"}, "collector": {"node", "server"}, "node-exporter": {"node"},
+    "targets": {"server"}, "prometheus": {"server"}, "alertmanager-config": {"server"}, "alertmanager": {"server"},
+    "grafana-password": {"server"}, "grafana": {"server"}, "dcgm-exporter": {"dcgm"},
+    "dcgm-exporter-profiling": {"dcgm-profiling"}, "nvidia-smi-exporter": {"nvidia-smi"},
+    "caddy": {"public"}, "caddy-volume": {"public"}, "demo": {"demo"},
+}  # fmt: skip
+ROOT_USERS = {"journal", "dcgm-exporter-profiling"}
+CAPABILITIES = {"dcgm-exporter-profiling": ["SYS_ADMIN"], "caddy": ["NET_BIND_SERVICE"]}
+WITHOUT_HEALTH_CHECK = {"dcgm-exporter", "dcgm-exporter-profiling", "nvidia-smi-exporter"}
+# What a service may have only with its reason beside it.
+EXCEPTIONS = re.compile(r'^    (user: "0:0"|cap_add:|healthcheck: \{disable|(pid|uts|network_mode|ipc): host|ports:)')
+every_service = pytest.mark.parametrize("name", SERVICES)
+
+
+def test_each_service_runs_by_its_profiles() -> None:
+    assert {name: set(service["profiles"]) for name, service in SERVICES.items()} == PROFILES
+
+
+@every_service
+def test_a_service_may_do_no_more_than_it_must(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service.get("cap_add", []) == CAPABILITIES.get(name, [])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not service.get("privileged")
+    user = service["user"].partition(":-")[2].rstrip("}") or service["user"]
+    assert re.fullmatch(r"\d+:\d+", user)
+    assert user.startswith("0:") == (name in ROOT_USERS)
+
+
+@every_service
+def test_a_service_cannot_take_the_machine_for_itself(name: str) -> None:
+    service = SERVICES[name]
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    assert 0 < service["pids_limit"] <= 512
+    assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}}
+
+
+@every_service
+def test_a_service_has_a_health_check_and_comes_back(name: str) -> None:
+    service = SERVICES[name]
+    check = service["healthcheck"]
+    if name in ONE_SHOT | WITHOUT_HEALTH_CHECK:
+        assert check == {"disable": True}
+    else:
+        assert check["test"][0] == "CMD"
+        assert {"interval", "timeout", "retries", "start_period"} <= check.keys()
+    assert service["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
+    assert (service.get("network_mode") == "none") == (name in ONE_SHOT)
+
+
+@every_service
+def test_of_the_host_a_service_writes_the_journal_alone(name: str) -> None:
+    for volume in SERVICES[name].get("volumes", []):
+        if isinstance(volume, dict):
+            assert volume["type"] == "volume"
+            continue
+        source = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", volume).split(":")
+        assert "docker.sock" not in volume
+        is_of_host = source[0].startswith(("/", "."))
+        assert not is_of_host or source[-1] == "ro" or source[0] == "/var/lib/trainvitals", volume
+
+
+@every_service
+def test_a_port_is_published_on_loopback_unless_env_says_otherwise(name: str) -> None:
+    for port in SERVICES[name].get("ports", []):
+        bind = "${PUBLIC_BIND:-0.0.0.0}:" if name == "caddy" else "${TRAINVITALS_BIND:-127.0.0.1}:"
+        assert port.startswith(bind)
+
+
+def test_each_exception_has_its_reason_beside_it() -> None:
+    found = 0
+    for name, lines in blocks():
+        for number, line in enumerate(lines):
+            if EXCEPTIONS.match(line) and ("ports" not in line or name == "caddy"):
+                found += 1
+                assert _comment_before(lines, number).startswith("# Exception: "), f"{name}: {line.strip()}"
+    assert found >= 10
+    assert not re.search(r"network_mode: host|ipc: host|privileged: true|userns_mode", COMPOSE)
+
+
+def _comment_before(lines: list[str], number: int) -> str:
+    comment = ""
+    while number and lines[number - 1].strip().startswith("#"):
+        number -= 1
+        comment = lines[number].strip()
+    return comment
+
+
+def test_every_image_is_pinned_where_renovate_sees_it() -> None:
+    (manager,) = json.loads((ROOT / "renovate.json").read_text())["customManagers"]
+    pattern = re.compile(manager["matchStrings"][0].replace("(?<", "(?P<"))
+    seen = {found["depName"]: found["currentValue"] for found in pattern.finditer(COMPOSE)}
+    images = {service["image"] for service in SERVICES.values()} - {"trainvitals/collector:local"}
+    assert {f"{name}:{tag}" for name, tag in seen.items()} == images
+    assert all(re.match(r"v?\d+\.\d+\.\d+", tag) for tag in seen.values())
+    (base,) = pattern.finditer((ROOT / "collector" / "Dockerfile").read_text())
+    assert (base["depName"], base["currentValue"]) == ("python", "3.13-slim-trixie")
+    for file in ("compose/compose.yaml", "collector/Dockerfile"):
+        assert any(re.search(part[1:-1], file) for part in manager["managerFilePatterns"])
+
+
+def test_the_gpus_go_to_what_reads_them() -> None:
+    given = set(re.findall(r"^  ([a-z-]+):", GPU.partition("\nservices:\n")[2], re.MULTILINE))
+    assert given == {"collector", "dcgm-exporter", "dcgm-exporter-profiling", "nvidia-smi-exporter"}
+    assert given <= SERVICES.keys()

@@ -1,0 +1,106 @@
+"""The stack's one-shot jobs, each as the container runs it: targets, Grafana's password, the health check."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.collector.support import serving, wait_for
+from tests.compose.files import SERVICES
+from trainvitals.stack.health import problem
+
+
+def job(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "trainvitals.stack", *words], capture_output=True, text=True,
+                          timeout=30, check=False, env={**os.environ, **environ})  # fmt: skip
+
+
+def targets(folder: Path, profiles: str) -> dict[str, list[tuple[str, str]]]:
+    """What is written for each job: target and instance."""
+    shipped, out = folder / "shipped", folder / "out"
+    shipped.mkdir(exist_ok=True)
+    out.mkdir(exist_ok=True)
+    done = job("targets", str(shipped), "--out", str(out), COMPOSE_PROFILES=profiles, TRAINVITALS_HOSTNAME="gpu1")
+    assert (done.returncode, done.stderr) == (0, "")
+    return {path.stem: [(target, entry.get("labels", {}).get("instance", "")) for entry in yaml.safe_load(
+            path.read_text()) for target in entry["targets"]]
+            for path in out.glob("*.yml") if path.name != "expected.rules.yml"}  # fmt: skip
+
+
+def test_what_runs_here_is_scraped_under_this_machine_s_name(tmp_path: Path) -> None:
+    assert targets(tmp_path, "node,server") == {
+        "trainvitals": [("collector:8080", "gpu1")], "node": [("node-exporter:9100", "gpu1")],
+        "dcgm": [], "nvidia-smi": []}  # fmt: skip
+    more = targets(tmp_path, "server, dcgm-profiling ,nvidia-smi,demo")
+    assert more["trainvitals"] == [("collector:8080", "gpu1"), ("demo:8080", "demo-1"), ("demo:8081", "demo-2")]
+    assert more["node"] == []
+    assert more["dcgm"] == [("dcgm-exporter:9400", "gpu1")]
+    assert more["nvidia-smi"] == [("nvidia-smi-exporter:9835", "gpu1")]
+
+
+def test_other_machines_stay_as_their_file_has_them(tmp_path: Path) -> None:
+    (tmp_path / "shipped").mkdir()
+    (tmp_path / "shipped" / "trainvitals.yml").write_text(
+        "- targets: [collector:8080]\n  labels: {instance: workstation}\n"
+        "- targets: [gpu2:8080]\n  labels: {instance: gpu2, rack: a}\n- targets: ['gpu3.example.org:8080']\n"
+    )
+    (tmp_path / "shipped" / "trainvitals-cloud.yml").write_text("- targets: ['10.0.0.4:8080']\n")
+    found = targets(tmp_path, "server")["trainvitals"]
+    assert found[:2] == [("collector:8080", "gpu1"), ("10.0.0.4:8080", "")]
+    assert found[2:] == [("gpu2:8080", "gpu2"), ("gpu3.example.org:8080", "")]
+    assert "rack: a" in (tmp_path / "out" / "trainvitals.yml").read_text()
+    rules = yaml.safe_load((tmp_path / "out" / "expected.rules.yml").read_text())["groups"][0]["rules"]
+    assert {rule["record"] for rule in rules} == {"target:expected:info"}
+    assert {(rule["labels"]["job"], rule["labels"]["instance"]) for rule in rules} == {
+        ("trainvitals", name) for name in ("gpu1", "10.0.0.4", "gpu2", "gpu3")}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["targets: [a:1]", "- nonsense", "- labels: {instance: a}"])
+def test_a_targets_file_of_another_shape_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "node.yml").write_text(text)
+    done = job("targets", str(tmp_path), "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{tmp_path / 'node.yml'}: write a list of ")
+
+
+def test_a_target_is_a_service_of_the_composition_and_its_port() -> None:
+    from trainvitals.stack.targets import OWN, PROFILES_OF
+
+    for target in OWN.values():
+        service, _, port = target.partition(":")
+        assert SERVICES[service]["ports"][0].endswith(f":{port}")
+        same = [name for name in SERVICES if name in (service, f"{service}-profiling")]
+        assert {profile for name in same for profile in SERVICES[name]["profiles"]} == PROFILES_OF[service]
+
+
+def test_grafana_s_password_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:
+    first = job("password", str(tmp_path))
+    assert (first.returncode, first.stdout) == (0, "")
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o400
+    shown = job("password", str(tmp_path), "--show").stdout.strip()
+    assert shown == path.read_text() != ""
+    assert len(shown) >= 24
+    assert str(path) == SERVICES["grafana"]["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"].replace(
+        "/run/grafana-password", str(tmp_path))  # fmt: skip
+
+
+def test_a_start_that_was_cut_short_leaves_no_empty_password(tmp_path: Path) -> None:
+    (tmp_path / ".password").touch()
+    assert len(job("password", str(tmp_path), "--show").stdout.strip()) >= 24
+
+
+def test_an_agent_that_answers_is_well_and_one_that_does_not_is_not(tmp_path: Path) -> None:
+    with serving(tmp_path, "--simulate", "1") as agent:
+        port = int(agent.address.rpartition(":")[2])
+        assert problem({}, port) == ""
+    assert "does not answer" in problem({}, port)
+
+
+def test_a_gpu_that_is_missing_is_no_trouble_of_the_container(tmp_path: Path) -> None:
+    with serving(tmp_path, "--simulate", "2", "--expected-gpus", "3") as agent:
+        wait_for(lambda: agent.snapshot()["problems"])
+        assert problem({}, int(agent.address.rpartition(":")[2])) == ""

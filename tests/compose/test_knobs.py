@@ -1,0 +1,83 @@
+""".env.example, compose.yaml and the table of knobs say the same."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compose.files import COMPOSE, EXAMPLE, GPU, ROOT, SERVICES, variables
+from trainvitals import config
+from trainvitals.alerting import channels
+from trainvitals.config import read_env_lines
+from trainvitals.stack.check_env import problems
+from trainvitals.stack.knobs import KNOBS, PROFILES, text_of
+
+COMPOSES_OWN = {"COMPOSE_PROFILES", "COMPOSE_FILE"}
+
+
+def test_the_example_has_every_knob_with_its_default() -> None:
+    assert read_env_lines(EXAMPLE) == {name: text_of(knob) for name, knob in KNOBS.items()}
+
+
+def test_the_example_can_be_used_as_it_is() -> None:
+    assert problems(EXAMPLE) == []
+
+
+def test_the_agent_alone_takes_the_same_file() -> None:
+    settings = config.load({"env_file": str(EXAMPLE)}, {})
+    assert (settings["interval"], settings["runs_cap"], settings["dir"]) == (1.0, 2**31, Path("/var/lib/trainvitals"))
+
+
+def test_every_knob_has_a_comment_of_its_own() -> None:
+    comments = list(_comments(EXAMPLE.read_text()))
+    assert [name for name, comment in comments if len(comment) < 8] == []
+    told = [comment for _, comment in comments]
+    assert len(set(told)) == len(told)
+
+
+def _comments(text: str) -> Iterator[tuple[str, str]]:
+    comment = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            comment = "" if line.startswith("# ---") else f"{comment} {line.lstrip('# ')}"
+        elif "=" in line:
+            yield line.partition("=")[0], comment.strip()
+            comment = ""
+        else:
+            assert not line, line
+            comment = ""
+
+
+def test_the_composition_uses_every_knob_and_no_other_variable() -> None:
+    assert {name for name, _ in variables(COMPOSE + GPU)} == KNOBS.keys() - {"COMPOSE_FILE"}
+
+
+@pytest.mark.parametrize(("name", "default"), sorted(set(variables(COMPOSE + GPU))))
+def test_a_default_in_the_composition_is_the_knob_s(name: str, default: str) -> None:
+    if name == "COMPOSE_PROFILES":
+        assert default == ""
+    elif default.startswith("http://localhost:"):
+        assert re.fullmatch(rf"http://localhost:\$\{{{name.removesuffix('_URL')}_PORT:-\d+\}}", default)
+    else:
+        assert default == text_of(KNOBS[name])
+
+
+def test_no_secret_has_a_default() -> None:
+    secrets = [knob for knob in KNOBS.values() if knob.is_secret or "PASSWORD" in knob.name]
+    assert {knob.name for knob in secrets if text_of(knob)} == {"COLLECTOR_URL"}
+    assert len(secrets) >= 8
+
+
+def test_what_alertmanager_needs_is_handed_to_its_configuration() -> None:
+    assert SERVICES["alertmanager-config"]["environment"].keys() == channels.KNOBS.keys()
+
+
+def test_the_page_on_the_stack_names_every_service() -> None:
+    page = (ROOT / "docs" / "stack.md").read_text()
+    assert [name for name in SERVICES if f"| {name} |" not in page and f"`{name}`" not in page] == []
+
+
+def test_the_profiles_are_those_of_the_composition() -> None:
+    assert {profile for service in SERVICES.values() for profile in service["profiles"]} == set(PROFILES)
+    assert all(profile in EXAMPLE.read_text() for profile in PROFILES)

@@ -1,0 +1,93 @@
+"""Each query is PromQL, and names nothing but series that somebody makes."""
+
+import re
+
+import promql_parser
+import pytest
+import yaml
+
+from tests.grafana.support import ROOT, UIDS, WITHOUT_RULES, board, choices, events, filled, queries
+from trainvitals import catalog
+
+OTHERS = {
+    "up", "ALERTS", "ALERTS_FOR_STATE", "scrape_duration_seconds", "scrape_samples_scraped",
+    "scrape_samples_post_metric_relabeling", "process_resident_memory_bytes",
+    "prometheus_rule_evaluation_failures_total", "prometheus_rule_group_interval_seconds",
+    "prometheus_rule_group_last_duration_seconds", "prometheus_tsdb_head_series",
+    "prometheus_tsdb_storage_blocks_bytes", "prometheus_tsdb_wal_storage_size_bytes",
+    "alertmanager_notifications_total", "alertmanager_notifications_failed_total",
+}  # fmt: skip
+EXPORTED = {
+    name
+    for metric in catalog.METRICS
+    for name in (metric.name, *(f"{metric.name}_{part}" for part in ("bucket", "count", "sum")))
+}
+every_board = pytest.mark.parametrize("uid", UIDS)
+
+
+def recorded():
+    documents = [yaml.safe_load(path.read_text()) for path in (ROOT / "prometheus/rules").glob("*.yml")]
+    rules = [rule for document in documents for group in document["groups"] for rule in group["rules"]]
+    return {rule["record"] for rule in rules if "record" in rule}
+
+
+def series(expr):
+    """The names that an expression reads: of each selector its name, or those that its pattern lists."""
+    found = set()
+    for text in re.findall(r'__name__=~"([^"]*)"', expr):
+        found |= set(text.split("|"))
+    return found | set(selected(promql_parser.parse(expr)))
+
+
+def selected(node):
+    if isinstance(node, promql_parser.MatrixSelector):
+        yield from selected(node.vector_selector)
+    elif isinstance(node, promql_parser.VectorSelector):
+        yield from [node.name] if node.name else []
+    elif isinstance(node, promql_parser.BinaryExpr):
+        yield from (*selected(node.lhs), *selected(node.rhs))
+    elif isinstance(node, promql_parser.Call):
+        for argument in node.args:
+            yield from selected(argument)
+    elif hasattr(node, "expr"):
+        yield from selected(node.expr)
+
+
+def asked(uid):
+    dashboard = board(uid)
+    return queries(dashboard) + events(dashboard) + choices(dashboard)
+
+
+@every_board
+def test_every_query_names_only_series_that_exist(uid):
+    known = EXPORTED | recorded() | OTHERS
+    unknown = {(each.panel, name) for each in asked(uid) for name in series(each.expr) - known}
+    assert unknown == set()
+
+
+@every_board
+def test_every_variable_that_is_used_can_be_chosen(uid):
+    chosen = {variable["name"] for variable in board(uid)["templating"]["list"]}
+    texts = [target["expr"] for panel in board(uid)["panels"] for target in panel.get("targets", ())]
+    texts += [event["target"]["expr"] for event in board(uid)["annotations"]["list"]]
+    used = {name for text in texts for name in re.findall(r"\$\{?(\w+)", text) if not name.startswith("__")}
+    assert used <= chosen
+
+
+@pytest.mark.parametrize("uid", WITHOUT_RULES)
+def test_every_query_falls_back_to_what_the_collector_exports(uid):
+    only_ours = {"ALERTS"} | EXPORTED
+    profiled = {"SM active", "Tensor cores active", "DRAM active"}
+    bound = [each.panel for each in asked(uid) if not series(each.expr) & only_ours and each.panel not in profiled]
+    assert bound == []
+
+
+def test_a_variable_that_nobody_gives_is_an_error():
+    with pytest.raises(KeyError, match="nobody"):
+        filled('up{instance=~"$nobody"}', {})
+
+
+def test_the_names_of_an_expression_are_found_wherever_they_stand():
+    expr = 'sum(rate(a{x="1"}[5m])) / (b > bool 0) or -c and on (x) topk(1, d) + sum_over_time((e)[1h:1m]) * time()'
+    assert series(expr) == set("abcde")
+    assert series('count({__name__=~"f|g", job="x"})') == set("fg")

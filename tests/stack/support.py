@@ -1,0 +1,124 @@
+"""The stack as it is shipped, on a real engine, under a name and on ports of its own.
+
+    with running(engine) as stack: stack.prometheus('up == 0')  ->  []
+
+Its rules alone are changed: what waits for minutes waits for seconds.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from tests.alerting.support import free_port
+from tests.stack.bases import ROOT
+
+PROJECT = "trainvitals-test"
+# Their software cannot be had where nothing can be pulled.
+LEFT_OUT = ("grafana", "grafana-password")
+PORTS = ("TRAINVITALS_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT", "GRAFANA_PORT", "NODE_EXPORTER_PORT")
+Found = TypeVar("Found")
+
+
+def wait_for(ask: Callable[[], Found], seconds: float, pause: float = 0.5) -> Found:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if found := ask():
+                return found
+        except OSError:
+            pass
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {ask()}")
+        time.sleep(pause)
+
+
+class Stack:
+    def __init__(self, docker: str, folder: Path, knobs: Mapping[str, str]) -> None:
+        self._docker, self.folder = docker, folder
+        self.knobs = dict(knobs)
+
+    def compose(self, *words: str, seconds: float = 180) -> str:
+        environ = {key: value for key, value in os.environ.items() if not key.startswith("COMPOSE_")}
+        command = [self._docker, "compose", "-p", PROJECT, *words]
+        done = subprocess.run(command, cwd=self.folder / "compose", check=False,
+                              capture_output=True, text=True, timeout=seconds, env=environ)  # fmt: skip
+        assert done.returncode == 0, f"{words}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+        return done.stdout
+
+    def up(self) -> float:
+        """How long it took until all are healthy."""
+        began = time.monotonic()
+        self.compose("up", "--detach", "--wait", "--wait-timeout", "90", *self.services())
+        return time.monotonic() - began
+
+    def services(self) -> list[str]:
+        """All that the profiles name, but for jobs: those end, and are waited for by what needs them."""
+        wanted = self.compose("config", "--format", "json")
+        services = json.loads(wanted)["services"]
+        return [name for name, told in services.items() if name not in LEFT_OUT and told.get("restart") != "no"]
+
+    def down(self, *words: str) -> None:
+        self.compose("--profile", "*", "down", "--timeout", "10", *words)
+
+    def url(self, knob: str) -> str:
+        return f"http://127.0.0.1:{self.knobs[knob]}"
+
+    def prometheus(self, query: str) -> list[dict[str, Any]]:
+        told = fetched(f"{self.url('PROMETHEUS_PORT')}/api/v1/query?query={quote(query)}")
+        found: list[dict[str, Any]] = told["data"]["result"]
+        return found
+
+    def alerts(self) -> set[str]:
+        """What fires, by name."""
+        told = fetched(f"{self.url('ALERTMANAGER_PORT')}/api/v2/alerts")
+        return {alert["labels"]["alertname"] for alert in told}
+
+
+def fetched(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.loads(answer.read() or "null")
+
+
+def shortened(rules: str) -> str:
+    return re.sub(r"(?m)^(\s+for:) \d+[mh]$", r"\1 5s", rules)
+
+
+@contextmanager
+def running(docker: str, folder: Path, **more: str) -> Iterator[Stack]:
+    """Everything that it made is gone afterwards."""
+    for name in ("collector", "requirements", "grafana"):
+        (folder / name).symlink_to(ROOT / name)
+    for name in ("compose", "prometheus"):
+        shutil.copytree(ROOT / name, folder / name)
+    for path in (folder / "prometheus" / "rules").glob("*.yml"):
+        path.write_text(shortened(path.read_text()))
+    journal = folder / "journal"
+    journal.mkdir()
+    knobs = {"COMPOSE_PROFILES": "node,server,demo", "TRAINVITALS_DIR": str(journal),
+             **{name: str(free_port()) for name in PORTS}, "DEMO_PORT": str(free_port()), **more}  # fmt: skip
+    stack = Stack(docker, folder, knobs)
+    write_env(stack)
+    try:
+        yield stack
+    finally:
+        stack.down("--volumes", "--remove-orphans")
+
+
+def write_env(stack: Stack) -> None:
+    """As a user changes it: the example with other values."""
+    text = (ROOT / "compose" / ".env.example").read_text()
+    for name, value in stack.knobs.items():
+        text, count = re.subn(rf"(?m)^{name}=.*$", f"{name}={value}", text)
+        assert count == 1, name
+    (stack.folder / "compose" / ".env").write_text(text)
