@@ -29,6 +29,7 @@ def test_where_it_was_copied_to_it_says_where_to_type_it(tmp_path: Path) -> None
     copied.mkdir(parents=True)
     shutil.copy(PACKAGE / "errors.py", copied)
     script = "from trainvitals.errors import install_words; print(install_words('wandb'))"
+    (copied / "__init__.py").touch()  # else one that is installed goes before it
     environ = {**os.environ, "PYTHONPATH": str(copied.parent)}
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environ)
     words = f"`{sys.executable} -m pip install --upgrade './collector[wandb]'` in the clone of TrainVitals\n"

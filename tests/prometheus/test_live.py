@@ -5,6 +5,8 @@ import re
 import shutil
 import socket
 import subprocess
+import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.collector.support import command_line, wait_for
+from tests.collector.support import serving
 from tests.prometheus.support import PROMETHEUS, rules, tool
 
 SERIES_A_NODE = 1500
@@ -30,10 +32,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(*words: str) -> Iterator[None]:
+def started(*words: str) -> Iterator["subprocess.Popen[bytes]"]:
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(30)
@@ -69,29 +71,30 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("live")
-    ports = {"trainvitals": free_port(), "node": free_port()}
-    port = free_port()
-    faster(folder / "prometheus", ports)
-    demo = command_line("demo", "--port", str(ports["trainvitals"]), "--node-price", "24")
+    node, port = free_port(), free_port()
     with ExitStack() as running:
-        running.enter_context(started(*demo))
-        running.enter_context(started(tool("node_exporter"), f"--web.listen-address=127.0.0.1:{ports['node']}"))
-        running.enter_context(
-            started(
-                tool("prometheus"),
-                f"--config.file={folder}/prometheus/prometheus.yml",
-                f"--storage.tsdb.path={folder}/data",
-                f"--web.listen-address=127.0.0.1:{port}",
-            )
-        )
+        demo = running.enter_context(serving(folder, "--node-price", "24", command="demo"))
+        # Whoever waits for these pipes to be read would stand still.
+        threading.Thread(target=demo.process.stdout.read, daemon=True).start()  # type: ignore[union-attr]
+        faster(folder / "prometheus", {"trainvitals": int(demo.address.rpartition(":")[2]), "node": node})
+        others = [
+            running.enter_context(started(tool("node_exporter"), f"--web.listen-address=127.0.0.1:{node}")),
+            running.enter_context(
+                started(
+                    tool("prometheus"),
+                    f"--config.file={folder}/prometheus/prometheus.yml",
+                    f"--storage.tsdb.path={folder}/data",
+                    f"--web.listen-address=127.0.0.1:{port}",
+                )
+            ),
+        ]
         here = Server(port)
-        for last in (
-            "run:waste:dollars_per_hour",
-            "run:longest_pause:seconds",
-            "run:straggler:ratio",
-            "node_boot_time_seconds",
-        ):
-            wait_for(lambda last=last: here.query(last), 90, 0.2)
+        deadline = time.monotonic() + 240
+        while missing := [name for name in LAST if not here.query(name)]:
+            ended = [process.args for process in (demo.process, *others) if process.poll() is not None]
+            assert not ended, f"ended by itself: {ended}"
+            assert time.monotonic() < deadline, f"not recorded: {missing}; up: {here.query('up')}"
+            time.sleep(0.2)
         yield here
 
 
