@@ -71,8 +71,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    if not os.environ.get("TRAINVITALS_LIVE"):
-        pytest.skip("asked for by TRAINVITALS_LIVE=1")
+    if not os.environ.get("LIVE_PROMETHEUS"):
+        pytest.skip("asked for by LIVE_PROMETHEUS=1")
     folder = tmp_path_factory.mktemp("live")
     node, port = free_port(), free_port()
     with ExitStack() as running:
