@@ -7,7 +7,6 @@ with alertmanager(folder, {"WEBHOOK_URL": server.url}) as running:
 import json
 import os
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -15,14 +14,18 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from aiosmtpd.controller import Controller
 
 from tests.collector.support import wait_for
+from tests.ports import free_port
 from trainvitals.alerting.writing import write
 
 ROOT = Path(__file__).parents[2]
@@ -64,12 +67,6 @@ def amtool(*words: str | Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([tool("amtool"), *words], capture_output=True, text=True, timeout=30, check=False)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @dataclass
 class Post:
     path: str
@@ -98,7 +95,7 @@ class Recorder:
 
 
 @contextmanager
-def recording() -> Iterator[Recorder]:
+def recording(host: str = "127.0.0.1") -> Iterator[Recorder]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
@@ -113,14 +110,38 @@ def recording() -> Iterator[Recorder]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    recorder = Recorder(f"http://127.0.0.1:{server.server_port}")
+    server = ThreadingHTTPServer((host, 0), Handler)
+    recorder = Recorder(f"http://{host}:{server.server_port}")
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
         yield recorder
     finally:
         server.shutdown()
         server.server_close()
+
+
+class Mailbox:
+    """What a mail server was given."""
+
+    def __init__(self) -> None:
+        self.mails: list[Message] = []
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        mail = message_from_bytes(envelope.content)
+        mail["rcpt"] = ",".join(envelope.rcpt_tos)
+        self.mails.append(mail)
+        return "250 OK"
+
+
+@contextmanager
+def receiving_mail(host: str = "127.0.0.1") -> Iterator[tuple[Mailbox, int]]:
+    box = Mailbox()
+    controller = Controller(box, hostname=host, port=free_port())
+    controller.start()
+    try:
+        yield box, controller.port
+    finally:
+        controller.stop()
 
 
 @dataclass

@@ -2,16 +2,24 @@
 
 import time
 from collections.abc import Iterator
-from email import message_from_bytes
 from email.header import decode_header, make_header
 from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiosmtpd.controller import Controller
 
-from tests.alerting.support import FULL, SECRETS, SLACK, Recorder, Running, alertmanager, free_port, recording
+from tests.alerting.support import (
+    FULL,
+    SECRETS,
+    SLACK,
+    Mailbox,
+    Recorder,
+    Running,
+    alertmanager,
+    receiving_mail,
+    recording,
+)  # fmt: skip
 from tests.collector.support import wait_for
 
 LABELS = {"alertname": "TrainingNonFinite", "severity": "page", "source": "prometheus", "instance": "gpu1",
@@ -33,26 +41,10 @@ def server() -> Iterator[Recorder]:
         yield recorder
 
 
-class Mailbox:
-    def __init__(self) -> None:
-        self.mails: list[Message] = []
-
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        mail = message_from_bytes(envelope.content)
-        mail["rcpt"] = ",".join(envelope.rcpt_tos)
-        self.mails.append(mail)
-        return "250 OK"
-
-
 @pytest.fixture
 def mailbox() -> Iterator[tuple[Mailbox, int]]:
-    box = Mailbox()
-    controller = Controller(box, hostname="127.0.0.1", port=free_port())
-    controller.start()
-    try:
-        yield box, controller.port
-    finally:
-        controller.stop()
+    with receiving_mail() as found:
+        yield found
 
 
 def test_a_page_reaches_a_webhook_once_within_seconds_and_its_end_too(tmp_path: Path, server: Recorder) -> None:

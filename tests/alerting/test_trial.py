@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerting.support import FULL, SLACK, Recorder, alertmanager, free_port, recording
+from tests.alerting.support import FULL, SLACK, Recorder, alertmanager, recording
 from tests.collector.support import run
+from tests.ports import free_port
 from trainvitals.alerting.trial import without_secrets
 
 BY_NAME = "--enable-feature=receiver-name-in-metrics"

@@ -103,12 +103,6 @@ def _lines(files):
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def get(port, path="/metrics"):
     """Nothing while nobody answers."""
     try:

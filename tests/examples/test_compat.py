@@ -1,7 +1,8 @@
 """The example written for another tool's `TrainingMonitor`."""
 
 from tests.collector.support import wait_for
-from tests.examples.support import ended, free_port, is_answered, needed, wait_for_text
+from tests.examples.support import ended, is_answered, needed, wait_for_text
+from tests.ports import free_port
 
 needed("yaml")
 NAME = "monitor_training.py"

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.collector.support import fake_gpus
-from tests.examples.support import ended, free_port, is_answered, needed, press_ctrl_c, wait_for_text
+from tests.examples.support import ended, is_answered, needed, press_ctrl_c, wait_for_text
+from tests.ports import free_port
 
 needed("torch", "transformers", "accelerate")
 QLORA = "qlora_finetune_monitored.py"

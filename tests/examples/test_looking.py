@@ -3,7 +3,8 @@
 import re
 
 from tests.collector.support import wait_for
-from tests.examples.support import ended, free_port, is_answered, needed, press_ctrl_c, wait_for_text
+from tests.examples.support import ended, is_answered, needed, press_ctrl_c, wait_for_text
+from tests.ports import free_port
 
 NAME = "monitor_training_example.py"
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.grafana.support import MAY_BE_EMPTY, NEED_RULES, WITHOUT_RULES, board, choices, events, queries
+from tests.ports import free_port
 
 CONFIG = """
 global: {{scrape_interval: 1s}}
@@ -22,12 +22,6 @@ scrape_configs:
     static_configs: [{{targets: ["127.0.0.1:{port}"], labels: {{instance: node-a}}}}]
 """
 CHOSEN = {"job": "somebodys-own-name", "instance": "node-a", "run": "demo-gpt", "__rate_interval": "5s"}
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def ended(process: "subprocess.Popen[bytes]") -> None:

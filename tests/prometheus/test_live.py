@@ -1,10 +1,8 @@
 """A real Prometheus with configuration and rules as shipped, only faster, over the demo's node of 8 GPUs."""
 
 import json
-import os
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -19,17 +17,12 @@ import pytest
 import yaml
 
 from tests.collector.support import serving
+from tests.ports import free_port
 from tests.prometheus.support import PROMETHEUS, rules, tool
 
 SERIES_A_NODE = 1500
 # What is there only when all else is.
 LAST = ("run:waste:dollars_per_hour", "run:longest_pause:seconds", "run:straggler:ratio", "node_boot_time_seconds")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -71,8 +64,6 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    if not os.environ.get("LIVE_PROMETHEUS"):
-        pytest.skip("asked for by LIVE_PROMETHEUS=1")
     folder = tmp_path_factory.mktemp("live")
     node, port = free_port(), free_port()
     with ExitStack() as running:

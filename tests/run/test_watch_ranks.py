@@ -2,13 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.ports import free_port
 
 pytest.importorskip("torch", reason="torch is not installed: make trainers")
 
@@ -35,12 +36,6 @@ print(json.dumps({"found": run.lines[0]["gradient_norm"], "wanted": wanted, "pha
                   "layer": run.lines[0]["gradient_norm/0"]}))
 dist.destroy_process_group()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def told_by_two_ranks(watched: str) -> list[dict[str, Any]]:

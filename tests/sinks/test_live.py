@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.collector.support import command_line, serving
+from tests.ports import free_port
 from tests.sinks.gate import gate
 from tests.sinks.support import (
     Trainer,
@@ -188,11 +189,6 @@ def mlflow_server(uri: str, root: Path) -> Iterator[int]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def answers(port: int) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from tests.alerting.support import free_port
+from tests.ports import free_port
 from tests.stack.bases import ROOT
 
 PROJECT = "trainvitals-test"

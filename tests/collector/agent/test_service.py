@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.collector.agent.fakes import FakeEventSource, FakeGpu, FakeSource
+from tests.collector.journal.helpers import open_descriptors
 from tests.collector.support import wait_for
 from trainvitals.agent.service import Agent
 from trainvitals.catalog import SERIES
@@ -64,6 +65,15 @@ def test_a_second_agent_on_the_same_journal_is_turned_away(tmp_path: Path) -> No
         Agent([], tmp_path).start()
     with running(tmp_path):
         pass
+
+
+def test_an_agent_that_stopped_holds_no_descriptor(tmp_path: Path) -> None:
+    with running(tmp_path / "first"):
+        pass
+    before = open_descriptors()
+    with running(tmp_path / "second"):
+        assert open_descriptors() > before
+    assert open_descriptors() == before
 
 
 def test_a_gpu_that_went_is_missed_and_makes_the_agent_unhealthy(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.collector.support import Served, command_line, complaints, run, serving, wait_for
+from tests.ports import free_port
 from trainvitals import console
 from trainvitals.errors import SettingError
 from trainvitals.journal.layout import gpu_folder, host_name
@@ -202,11 +203,6 @@ def answers(agent: Served) -> bool:
         return bool(agent.snapshot()["gpus"])
     except OSError:
         return False
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
 
 
 def test_other_names_and_ipv6(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ class Runs:
         self._wanted.set()
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
+        if self._watch and not (self._thread and self._thread.is_alive()):
+            self._watch.close()
 
     def is_stuck(self) -> bool:
         """The journal's disk does not answer, or is far behind."""

@@ -8,6 +8,7 @@ import errno
 import os
 import select
 import struct
+import weakref
 from pathlib import Path
 
 _CREATE, _MODIFY, _MOVED, _DELETE, _MOVED_AWAY = 0x100, 0x2, 0x40 | 0x80, 0x200, 0x800
@@ -26,6 +27,8 @@ class Watch:
         self.fd: int = self._libc.inotify_init1(_NON_BLOCKING)
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
+        # A user has 128 of them by default: none may stay behind.
+        self.close = weakref.finalize(self, os.close, self.fd)
         self._folders: dict[int, Path] = {}
         self._known: dict[Path, int] = {}
         self._unseen: set[Path] = set()
@@ -80,9 +83,6 @@ class Watch:
         for folder in list(self._unseen):
             self._unseen.discard(folder)
             self.add(folder)
-
-    def close(self) -> None:
-        os.close(self.fd)
 
     def _events(self) -> list[tuple[int, int, str]]:
         try:
