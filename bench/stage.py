@@ -7,7 +7,6 @@ with Stage(quick=True) as stage:
 
 import http.client
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.fakenvml import Scenario, build, environment
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(sys.executable).parent
@@ -119,9 +119,10 @@ class Stage:
         self._exits = outer
         inner.close()
 
-    def start(self, name: str, *command: str) -> "subprocess.Popen[bytes]":
+    def start(self, name: str, *command: str, where: Path | None = None) -> "subprocess.Popen[bytes]":
         log = self._exits.enter_context((self.folder / f"{name}.log").open("wb"))
-        process = subprocess.Popen(command, env=self.env, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        process = subprocess.Popen(command, env=self.env, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                                   cwd=where)  # fmt: skip
         self._exits.callback(_end, process)
         return process
 
@@ -166,7 +167,7 @@ class Stage:
         return self.folder / "journals" / name
 
     def _serving(self, name: str, *command: str) -> Target:
-        port = _free_port()
+        port = free_port()
         process = self.start(name, *command, "--port", str(port))
         target = Target(name, process.pid, port)
         wait_until(lambda: process.poll() is not None or _answers(target), f"{name} answers")
@@ -191,12 +192,6 @@ def _answers(target: Target) -> bool:
         return False
     finally:
         scraper.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -5,7 +5,6 @@ with alertmanager(folder, {"WEBHOOK_URL": server.url}) as running:
 """
 
 import json
-import os
 import shutil
 import subprocess
 import threading
@@ -24,14 +23,12 @@ import pytest
 import yaml
 from aiosmtpd.controller import Controller
 
+from tests.alerting.program import TOOLS, program
 from tests.collector.support import wait_for
 from tests.ports import free_port
 from trainvitals.alerting.writing import write
 
 ROOT = Path(__file__).parents[2]
-TOOLS = ROOT / ".cache" / "tools"
-# Where the distribution's program looks for the templates of its package, and as long a name for the folder it runs in.
-_PACKAGED, _HERE = b"/usr/share/prometheus/alertmanager", b"/proc/self/cwd" + b"/." * 10
 SLACK = "/services/T0/B0/abc"
 # PagerDuty's and Telegram's in one. Alertmanager dies where Telegram names no chat.
 ANSWER = b'{"status":"success","ok":true,"result":{"message_id":1,"date":1,"chat":{"id":-100123,"type":"group"}}}'
@@ -176,10 +173,10 @@ def alertmanager(folder: Path, environ: Mapping[str, str], *flags: str,
     path = folder / "changed.yml"
     path.write_text(yaml.safe_dump(config))
     url, log = f"http://127.0.0.1:{free_port()}", folder / "log"
-    program, where = _program(folder)
+    command, where = program(tool("alertmanager"), folder)
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [program, f"--config.file={path}", f"--storage.path={folder / 'data'}", "--cluster.listen-address=",
+            [command, f"--config.file={path}", f"--storage.path={folder / 'data'}", "--cluster.listen-address=",
              f"--web.listen-address={url.removeprefix('http://')}", *flags],
             cwd=where, stdout=out, stderr=out)  # fmt: skip
     try:
@@ -197,15 +194,3 @@ def _is_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _program(folder: Path) -> tuple[Path, Path]:
-    """A copy that finds the package's templates where they were fetched to, unless they are installed."""
-    program, templates = tool("alertmanager"), TOOLS / "share" / "alertmanager"
-    content = program.read_bytes()
-    if os.path.isdir(_PACKAGED) or _PACKAGED + b"/" not in content:
-        return program, folder
-    copy = folder / "alertmanager"
-    copy.write_bytes(content.replace(_PACKAGED, _HERE))
-    copy.chmod(0o755)
-    return copy, templates

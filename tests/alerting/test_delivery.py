@@ -65,14 +65,24 @@ def test_tickets_wait_out_the_quiet_hours_and_pages_do_not(tmp_path: Path, serve
     if time.strftime("%H:%M", time.gmtime(time.time() + 30)) >= "23:59":
         ever = {"QUIET_HOURS": "12:00-11:59"}
     with alertmanager(tmp_path, {"WEBHOOK_URL": f"{server.url}/hook", "COLLECTOR_URL": server.url, **ever}) as running:
-        running.fire({"alertname": "Ticket", "severity": "ticket"})
-        wait_for(lambda: server.alerts("/api/v1/alertmanager"))
+        running.fire({"alertname": "Ticket", "severity": "ticket"},
+                     {"alertname": "Ticket", "severity": "ticket", "run": "gemma"})  # fmt: skip
+        wait_for(lambda: len(server.alerts("/api/v1/alertmanager")) == 2)
         # A ticket waits 5 s for others, a page 3.
         time.sleep(3)
         running.fire({"alertname": "Page", "severity": "page"})
         wait_for(lambda: "Page" in server.alerts())
         assert server.alerts() == ["Page"]
-        assert server.alerts("/api/v1/alertmanager") == ["Ticket", "Page"]
+        assert server.alerts("/api/v1/alertmanager") == ["Ticket", "Ticket", "Page"]
+
+
+def test_what_befalls_a_run_is_one_message_whatever_nodes_it_is_on(tmp_path: Path, server: Recorder) -> None:
+    with alertmanager(tmp_path, {"WEBHOOK_URL": f"{server.url}/hook", "COLLECTOR_URL": server.url}) as running:
+        running.fire(*({**LABELS, "instance": f"gpu{node}", "rank": str(node)} for node in range(3)), **ANNOTATIONS)
+        running.fire({"alertname": "GpuMissing", "severity": "page", "instance": "gpu1"},
+                     {"alertname": "GpuMissing", "severity": "page", "instance": "gpu2"}, **ANNOTATIONS)  # fmt: skip
+        wait_for(lambda: len(server.alerts()) == 5)
+    assert sorted(len(post.json()["alerts"]) for post in server.to("/hook")) == [1, 1, 3]
 
 
 def test_infos_reach_the_collector_alone(tmp_path: Path, server: Recorder) -> None:

@@ -28,7 +28,8 @@ PORTS = ("TRAINVITALS_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT", "GRAFANA_PO
 Found = TypeVar("Found")
 
 
-def wait_for(ask: Callable[[], Found], seconds: float, pause: float = 0.5) -> Found:
+def wait_for(ask: Callable[[], Found], seconds: float, pause: float = 0.5,
+             tell: Callable[[], Any] | None = None) -> Found:  # fmt: skip
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -37,7 +38,7 @@ def wait_for(ask: Callable[[], Found], seconds: float, pause: float = 0.5) -> Fo
         except OSError:
             pass
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {ask()}")
+            raise AssertionError(f"not within {seconds:g} s: {(tell or ask)()}")
         time.sleep(pause)
 
 
@@ -77,6 +78,14 @@ class Stack:
         found: list[dict[str, Any]] = told["data"]["result"]
         return found
 
+    def prometheus_range(self, query: str, seconds: int) -> list[dict[str, Any]]:
+        now = time.time()
+        words = f"query={quote(query)}&start={now - seconds}&end={now}&step=5"
+        found: list[dict[str, Any]] = fetched(f"{self.url('PROMETHEUS_PORT')}/api/v1/query_range?{words}")["data"][
+            "result"
+        ]
+        return found
+
     def alerts(self) -> set[str]:
         """What fires, by name."""
         told = fetched(f"{self.url('ALERTMANAGER_PORT')}/api/v2/alerts")
@@ -91,7 +100,12 @@ def fetched(url: str, body: Any = None) -> Any:
 
 
 def shortened(rules: str) -> str:
-    return re.sub(r"(?m)^(\s+for:) \d+[mh]$", r"\1 5s", rules)
+    """What waits for minutes, looks back over minutes or is told of for minutes does so for seconds."""
+    for pattern, short in ((r"for: \d+[mh]\b", "for: 5s"),
+                           (r"(rate\([^()]*)\[[25]m\]", r"\1[30s]"), (r"(training_nonfinite_total\S+) offset 10m", r"\1 offset 1m"),
+                           (r"(threshold:(?:event|training_ended)_age:seconds\", expr: )\"\d+", r'\1"30')):  # fmt: skip
+        rules = re.sub(pattern, short, rules)
+    return rules
 
 
 @contextmanager

@@ -1,98 +1,120 @@
 """What befalls the demo's GPUs and its run reaches a webhook and a mailbox: soon, once, and its end too."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from email.header import decode_header, make_header
 from typing import Any
 
 import docker
 import pytest
 
 from tests.alerting.support import Mailbox, Recorder, receiving_mail, recording
+from tests.grafana.support import MAY_BE_EMPTY, UIDS, board, choices, events, queries
 from tests.stack.support import PROJECT, Stack, wait_for, write_env
 
 ARRIVAL_SECONDS = 45
 CYCLE_SECONDS = 280
-# The phase of the demo that is to blame, what it raises, and how long it lasts before it is what the rule means.
-FAULTS = {"NaN": ("TrainingNonFinite", 0), "hang": ("TrainingHangSuspected", 60),
-          "throttled": ("GpuTemperatureHigh", 5), "Xid": ("GpuXidFatal", 0)}  # fmt: skip
-ALSO = {"GpuMissing": "Xid"}
-_PHASE = re.compile(r"^(\S+) .*phase: (\w+) for")
+# What is raised, the phase of the demo that is to blame, and how long that lasts before it is what the rule means.
+FAULTS = {"TrainingDataStarved": ("data-starved", 0), "TrainingStraggler": ("straggling", 0),
+          "GpuTemperatureHigh": ("throttled", 5), "GpuThermalMargin": ("throttled", 10),
+          "TrainingNonFinite": ("NaN", 0), "TrainingHangSuspected": ("hang", 60), "GpuMissing": ("Xid", 0), "GpuXidFatal": ("Xid", 0),
+          "TrainingCrashed": ("Xid", 20)}  # fmt: skip
+# No checkpoint while it hangs: true, and with the rules' times as short as here it is told.
+ALSO = {"TrainingCheckpointOverdue"}
+# Grafana's own metrics, and what the demo has nothing of once its rules are loaded.
+EMPTY_HERE = {panel for panel in MAY_BE_EMPTY if panel[1] not in ("Xid errors", "event Ended", "event Alerts")}
+_PHASE = re.compile(r"^(\S+) phase: (\S+) for")
 
 
 @pytest.fixture(scope="module")
 def arrivals(stack: Stack, client: docker.DockerClient) -> Iterator[tuple[Recorder, Mailbox]]:
-    """Servers on the engine's own bridge, where containers find them."""
+    """Servers on the engine's own bridge, where containers find them. All that the first cycle raised has ended."""
     host = client.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
     with recording(host) as recorder, receiving_mail(host) as (mailbox, port):
         stack.knobs |= {"WEBHOOK_URL": f"{recorder.url}/hook", "SMTP_HOST": host, "SMTP_PORT": str(port),
                         "SMTP_TLS": "none", "SMTP_FROM": "stack@example.com", "SMTP_TO": "me@example.com"}  # fmt: skip
         write_env(stack)
-        stack.down()
+        stack.down("--volumes")
         stack.up()
-        deadline = time.monotonic() + CYCLE_SECONDS + 2 * ARRIVAL_SECONDS
-        while time.monotonic() < deadline and not _is_over(recorder):
-            time.sleep(1)
+        wait_for(lambda: not _missing(recorder), CYCLE_SECONDS + 2 * ARRIVAL_SECONDS, 1, lambda: _missing(recorder))
         yield recorder, mailbox
 
 
-def _is_over(recorder: Recorder) -> bool:
-    wanted = {name for name, _ in FAULTS.values()} | set(ALSO)
-    return wanted <= set(recorder.alerts()) and wanted <= set(recorder.alerts(status="resolved"))
+def _missing(recorder: Recorder) -> set[tuple[str, str]]:
+    told = {(name, status) for status in ("firing", "resolved") for name in recorder.alerts(status=status)}
+    return {(name, status) for name in FAULTS for status in ("firing", "resolved")} - told
 
 
 def _phases(client: docker.DockerClient) -> dict[str, float]:
     """When each began for the first time."""
     (demo,) = client.containers.list(filters={"label": [f"com.docker.compose.project={PROJECT}",
                                                         "com.docker.compose.service=demo"]})  # fmt: skip
-    told = demo.logs(timestamps=True).decode().splitlines()
     found: dict[str, float] = {}
-    for match in filter(None, map(_PHASE.match, told)):
+    for match in filter(None, map(_PHASE.match, demo.logs(timestamps=True).decode().splitlines())):
         found.setdefault(match[2], datetime.fromisoformat(match[1][:26] + "+00:00").timestamp())
     return found
 
 
-def _first(recorder: Recorder, name: str) -> float:
-    return min(post.at for post in recorder.to("/hook") for alert in post.json()["alerts"]
-               if alert["status"] == "firing" and alert["labels"]["alertname"] == name)  # fmt: skip
+def _told(recorder: Recorder) -> Iterator[tuple[float, str, dict[str, str]]]:
+    """Each alert of each message: when, whether it fires, its labels."""
+    for post in recorder.to("/hook"):
+        for alert in post.json()["alerts"]:
+            yield post.at, alert["status"], alert["labels"]
 
 
 def test_each_fault_arrives_in_time(arrivals: tuple[Recorder, Mailbox], client: docker.DockerClient) -> None:
-    recorder, _ = arrivals
-    phases = _phases(client)
-    told = set(recorder.alerts())
-    assert {name for name, _ in FAULTS.values()} | set(ALSO) <= told
-    for phase, (name, lasts) in FAULTS.items():
-        assert _first(recorder, name) - phases[phase] - lasts < ARRIVAL_SECONDS, name
+    phases, took = _phases(client), {}
+    for at, status, labels in _told(arrivals[0]):
+        if status == "firing" and labels["alertname"] in FAULTS:
+            phase, lasts = FAULTS[labels["alertname"]]
+            took.setdefault(labels["alertname"], round(at - phases[phase] - lasts, 1))
+    assert {name: seconds for name, seconds in took.items() if not -1 < seconds < ARRIVAL_SECONDS} == {}
+    print(took)
 
 
-def test_each_comes_once_and_so_does_its_end(arrivals: tuple[Recorder, Mailbox]) -> None:
-    recorder, _ = arrivals
-    seen: Counter[tuple[Any, ...]] = Counter()
-    for post in recorder.to("/hook"):
-        for alert in post.json()["alerts"]:
-            labels = alert["labels"]
-            place = tuple(labels.get(key, "") for key in ("alertname", "severity", "instance", "run", "rank", "uuid"))
-            seen[(*place, alert["startsAt"], alert["status"])] += 1
-    twice = {key: count for key, count in seen.items() if count > 1 and key[-1] == "resolved"}
-    assert not twice
+def test_nothing_else_is_told_of_the_demo(arrivals: tuple[Recorder, Mailbox]) -> None:
+    told = {labels["alertname"] for _, _, labels in _told(arrivals[0]) if labels.get("instance", "").startswith("demo")}
+    # How busy this machine is, the demo's nodes tell of it too.
+    assert {name for name in told if not name.startswith("Host")} == {*FAULTS, *ALSO} & told
+    ranks = {labels["rank"] for _, _, labels in _told(arrivals[0]) if labels["alertname"] == "TrainingStraggler"}
+    assert ranks == {"6"}
+
+
+def test_no_message_comes_twice(arrivals: tuple[Recorder, Mailbox]) -> None:
+    """Another that joins a group makes a message of its own, which names those before it again."""
+    seen: Counter[Any] = Counter()
+    for post in arrivals[0].to("/hook"):
+        told = post.json()
+        key = frozenset((alert["fingerprint"], alert["startsAt"], alert["status"]) for alert in told["alerts"])
+        seen[(told["receiver"], key)] += 1
+    assert [key for key, count in seen.items() if count > 1] == []
 
 
 def test_the_mailbox_has_what_the_webhook_has(arrivals: tuple[Recorder, Mailbox]) -> None:
     recorder, mailbox = arrivals
-    subjects = " ".join(str(mail["subject"]) for mail in mailbox.mails)
-    for name, _ in FAULTS.values():
-        assert name in subjects or name in recorder.alerts()
-    assert mailbox.mails
+    subjects = [str(make_header(decode_header(mail["subject"]))) for mail in mailbox.mails]
+    for name in FAULTS:
+        assert len([one for one in subjects if name in one and "resolved" not in one]) <= len(recorder.alerts())
+        assert any(name in one and not one.startswith("[resolved]") for one in subjects), name
+        assert any(name in one and one.startswith("[resolved]") for one in subjects), name
 
 
-def test_killed_servers_come_back_with_what_they_had(stack: Stack, client: docker.DockerClient) -> None:
-    stack.up()
-    before = float(stack.prometheus('count_over_time(up{job="prometheus"}[1h])')[0]["value"][1])
-    for service in ("prometheus", "alertmanager", "collector"):
-        stack.compose("kill", "--signal", "KILL", service)
-    stack.up()
-    again = 'count_over_time(up{job="prometheus"}[1h])'
-    wait_for(lambda: float(stack.prometheus(again)[0]["value"][1]) >= before, 60)
+def test_the_page_of_the_collector_has_them_too(arrivals: tuple[Recorder, Mailbox], stack: Stack) -> None:
+    kept = stack.compose("exec", "-T", "collector", "trainvitals", "alerts", "--json")
+    assert set(FAULTS) <= set(re.findall(r"\b(?:Gpu|Training)\w+", kept))
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_every_query_of_a_dashboard_returns_data(arrivals: tuple[Recorder, Mailbox], stack: Stack, uid: str) -> None:
+    chosen = {"job": "trainvitals", "__rate_interval": "1m"}
+    asked = queries(board(uid), chosen) + events(board(uid), chosen) + choices(board(uid), chosen)
+    asked = [each for each in asked if (uid, each.panel) not in EMPTY_HERE and "grafana_" not in each.expr]
+    assert asked
+    assert [(each.panel, each.expr) for each in asked if not _ever(stack, each.expr)] == []
+
+
+def _ever(stack: Stack, expr: str) -> bool:
+    """Whether it returned anything at any time since the stack came up."""
+    return bool(stack.prometheus(expr) or stack.prometheus_range(expr, 600))

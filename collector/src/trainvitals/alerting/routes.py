@@ -2,8 +2,8 @@
 
 route(quiet=True)["routes"][2]  ->  {"receiver": "ticket", "matchers": ['severity="ticket"'], …}
 
-From a fault to a delivered message pass a scrape, a rule's evaluation and the group wait: the waits are short, and
-groups are small, for what joins a group that was sent waits for the next interval.
+From a fault to a delivered message pass a scrape, a rule's evaluation and the group wait: the waits are short, and so
+are the intervals, for which what joins a group that was sent waits.
 """
 
 from typing import Any
@@ -12,7 +12,9 @@ Config = dict[str, Any]
 
 QUIET = "quiet-hours"
 COLLECTOR_REPEAT_SECONDS = 3600
-_GROUP = ["alertname", "instance", "run"]
+_GROUP = ["alertname", "instance"]
+# What befalls a run befalls it on every node: a message, not one a node.
+_RUN_GROUP = ["alertname", "run"]
 _PLACE = ["instance", "run", "rank", "gpu", "uuid"]
 # Of a run an alert may come from any node, and from rules that have no instance left.
 _RUN_PLACE = ["run", "rank", "uuid"]
@@ -23,7 +25,7 @@ def route(quiet: bool, deadman: bool, trials: list[str]) -> Config:
     return {
         "receiver": "page", "group_by": _GROUP, **_times("3s", "10s", "4h"),
         "routes": [_trial(trials), _watchdog(deadman), _collector(), _ticket(quiet),
-                   _child("nobody", 'severity=~"info|none"'),
+                   {"receiver": "nobody", "matchers": ['severity=~"info|none"']},
                    # Whatever else it says, or where it says nothing: nobody has judged it to be less.
                    _child("page", 'severity!~"ticket|info|none"')],
     }  # fmt: skip
@@ -37,8 +39,8 @@ def _trial(receivers: list[str]) -> Config:
 
 
 def _watchdog(deadman: bool) -> Config:
-    return {**_child("deadman" if deadman else "nobody", 'alertname="Watchdog"'), "group_by": ["alertname"],
-            **_times("0s", "1m", "1m")}  # fmt: skip
+    return {"receiver": "deadman" if deadman else "nobody", "matchers": ['alertname="Watchdog"'],
+            "group_by": ["alertname"], **_times("0s", "1m", "1m")}  # fmt: skip
 
 
 def _collector() -> Config:
@@ -48,11 +50,13 @@ def _collector() -> Config:
 
 def _ticket(quiet: bool) -> Config:
     muted = {"mute_time_intervals": [QUIET]} if quiet else {}
-    return {**_child("ticket", 'severity="ticket"'), **_times("5s", "30s", "24h"), **muted}
+    return {**_times("5s", "30s", "24h"), **_child("ticket", 'severity="ticket"', **muted)}
 
 
-def _child(receiver: str, *matchers: str) -> Config:
-    return {"receiver": receiver, "matchers": list(matchers)}
+def _child(receiver: str, matcher: str, **more: Any) -> Config:
+    """Alertmanager hands everything down to the routes within one, but for when it is muted."""
+    of_runs = {"receiver": receiver, "matchers": ['run!=""'], "group_by": _RUN_GROUP, **more}
+    return {"receiver": receiver, "matchers": [matcher], **more, "routes": [of_runs]}
 
 
 def _times(wait: str, interval: str, repeat: str) -> Config:
