@@ -92,18 +92,31 @@ class Stack:
         return {alert["labels"]["alertname"] for alert in told}
 
 
+def containers(client: Any) -> dict[str, Any]:
+    """Those that run, by their service."""
+    found = client.containers.list(filters={"label": f"com.docker.compose.project={PROJECT}"})
+    return {one.labels["com.docker.compose.service"]: one for one in found}
+
+
 def fetched(url: str, body: Any = None) -> Any:
+    return json.loads(fetched_text(url, body) or "null")
+
+
+def fetched_text(url: str, body: Any = None) -> str:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.loads(answer.read() or "null")
+        return str(answer.read().decode())
 
 
 def shortened(rules: str) -> str:
     """What waits for minutes, looks back over minutes or is told of for minutes does so for seconds."""
-    for pattern, short in ((r"for: \d+[mh]\b", "for: 5s"),
-                           (r"(rate\([^()]*)\[[25]m\]", r"\1[30s]"), (r"(training_nonfinite_total\S+) offset 10m", r"\1 offset 1m"),
-                           (r"(threshold:(?:event|training_ended)_age:seconds\", expr: )\"\d+", r'\1"30')):  # fmt: skip
+    for pattern, short in (
+        (r"for: \d+[mh]\b", "for: 5s"),
+        (r"(rate\([^()]*)\[[25]m\]", r"\1[30s]"),
+        (r"(training_nonfinite_total\S+) offset 10m", r"\1 offset 1m"),
+        (r"(threshold:(?:event|training_ended)_age:seconds\", expr: )\"\d+", r'\1"30'),
+    ):
         rules = re.sub(pattern, short, rules)
     return rules
 

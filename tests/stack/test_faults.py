@@ -12,15 +12,16 @@ import pytest
 
 from tests.alerting.support import Mailbox, Recorder, receiving_mail, recording
 from tests.grafana.support import MAY_BE_EMPTY, UIDS, board, choices, events, queries
-from tests.stack.support import PROJECT, Stack, wait_for, write_env
+from tests.stack.support import Stack, containers, wait_for, write_env
 
 ARRIVAL_SECONDS = 45
 CYCLE_SECONDS = 280
+MEMORY_BYTES = 450 * 2**20
 # What is raised, the phase of the demo that is to blame, and how long that lasts before it is what the rule means.
 FAULTS = {"TrainingDataStarved": ("data-starved", 0), "TrainingStraggler": ("straggling", 0),
           "GpuTemperatureHigh": ("throttled", 5), "GpuThermalMargin": ("throttled", 10),
-          "TrainingNonFinite": ("NaN", 0), "TrainingHangSuspected": ("hang", 60), "GpuMissing": ("Xid", 0), "GpuXidFatal": ("Xid", 0),
-          "TrainingCrashed": ("Xid", 20)}  # fmt: skip
+          "TrainingNonFinite": ("NaN", 0), "TrainingHangSuspected": ("hang", 60), "GpuMissing": ("Xid", 0),
+          "GpuXidFatal": ("Xid", 0), "TrainingCrashed": ("Xid", 20)}  # fmt: skip
 # No checkpoint while it hangs: true, and with the rules' times as short as here it is told.
 ALSO = {"TrainingCheckpointOverdue"}
 # Grafana's own metrics, and what the demo has nothing of once its rules are loaded.
@@ -49,10 +50,10 @@ def _missing(recorder: Recorder) -> set[tuple[str, str]]:
 
 def _phases(client: docker.DockerClient) -> dict[str, float]:
     """When each began for the first time."""
-    (demo,) = client.containers.list(filters={"label": [f"com.docker.compose.project={PROJECT}",
-                                                        "com.docker.compose.service=demo"]})  # fmt: skip
     found: dict[str, float] = {}
-    for match in filter(None, map(_PHASE.match, demo.logs(timestamps=True).decode().splitlines())):
+    for match in filter(
+        None, map(_PHASE.match, containers(client)["demo"].logs(timestamps=True).decode().splitlines())
+    ):
         found.setdefault(match[2], datetime.fromisoformat(match[1][:26] + "+00:00").timestamp())
     return found
 
@@ -113,6 +114,13 @@ def test_every_query_of_a_dashboard_returns_data(arrivals: tuple[Recorder, Mailb
     asked = [each for each in asked if (uid, each.panel) not in EMPTY_HERE and "grafana_" not in each.expr]
     assert asked
     assert [(each.panel, each.expr) for each in asked if not _ever(stack, each.expr)] == []
+
+
+def test_the_stack_stays_within_its_memory(arrivals: tuple[Recorder, Mailbox], client: docker.DockerClient) -> None:
+    """The kernel's own count for each container, its caches included. Grafana's 200 MiB come on top."""
+    used = {name: one.stats(stream=False)["memory_stats"]["usage"] for name, one in containers(client).items()}
+    assert sum(used.values()) <= MEMORY_BYTES, used
+    print({name: round(size / 2**20, 1) for name, size in used.items()})
 
 
 def _ever(stack: Stack, expr: str) -> bool:

@@ -1,17 +1,10 @@
 """The stack comes up from nothing, is as hard as it says, and keeps what it holds."""
 
-from typing import Any
-
 import docker
 
-from tests.stack.support import PROJECT, Stack, fetched, wait_for
+from tests.stack.support import Stack, containers, fetched, wait_for
 
 HEALTHY_SECONDS = 90
-
-
-def containers(client: docker.DockerClient) -> dict[str, Any]:
-    found = client.containers.list(filters={"label": f"com.docker.compose.project={PROJECT}"})
-    return {one.labels["com.docker.compose.service"]: one for one in found}
 
 
 def test_it_is_healthy_soon_and_a_second_up_changes_nothing(stack: Stack, client: docker.DockerClient) -> None:
