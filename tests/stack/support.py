@@ -115,7 +115,8 @@ def shortened(rules: str) -> str:
         (r"for: \d+[mh]\b", "for: 5s"),
         (r"(rate\([^()]*)\[[25]m\]", r"\1[30s]"),
         (r"(training_nonfinite_total\S+) offset 10m", r"\1 offset 1m"),
-        (r"(threshold:(?:event|training_ended)_age:seconds\", expr: )\"\d+", r'\1"30'),
+        (r"(threshold:event_age:seconds\", expr: )\"\d+", r'\1"30'),
+        (r"(training_run_status\S+?)(\[| offset )1h", r"\1\g<2>1m"),
     ):
         rules = re.sub(pattern, short, rules)
     return rules

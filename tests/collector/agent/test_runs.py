@@ -116,6 +116,22 @@ def test_a_run_without_an_end_is_marked_killed(tmp_path: Path, follower: Runs, t
     assert [(line["event"], line["status"], line["rank"]) for line in lines] == [("status", "killed", 0)]
 
 
+def test_a_run_that_hung_for_an_hour_and_was_killed_is_told_of(
+    tmp_path: Path, follower: Runs, trainers: list[Trainer]
+) -> None:
+    trainers.append(Trainer(tmp_path))
+    trainers[0].say("step")
+    wait_for(lambda: status(follower) == ("running",))
+    (tmp_path / "runs" / "gemma" / "agent" / "here.jsonl").touch()
+    for path in (tmp_path / "runs" / "gemma", *(tmp_path / "runs" / "gemma").iterdir()):
+        os.utime(path, (0, time.time() - 3600))
+    trainers[0].kill()
+    wait_for(lambda: status(follower) == ("killed",), 5)
+    follower._next_scan = 0.0
+    time.sleep(module.LOOK_SECONDS * 3)
+    assert status(follower) == ("killed",)
+
+
 def test_a_killed_run_is_reported_once_over_restarts_of_the_agent(tmp_path: Path, trainers: list[Trainer]) -> None:
     trainers.append(Trainer(tmp_path))
     trainers[0].kill()
@@ -416,10 +432,10 @@ def test_finished_runs_hold_no_watches(tmp_path: Path, trainers: list[Trainer]) 
     held = Path(f"/proc/self/fdinfo/{runs._watch.fd}")
     assert held.read_text().count("inotify wd:") == 3  # the folder of runs and the two that live
     trainers[1].kill()
-    late[0] += 3600.0
-    runs.update()
-    runs._next_scan = 0.0
-    runs.update()
+    for _ in range(2):
+        late[0] += 3600.0
+        runs._next_scan = 0.0
+        runs.update()
     assert held.read_text().count("inotify wd:") == 2
 
 

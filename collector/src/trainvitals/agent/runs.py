@@ -44,6 +44,7 @@ class _Followed:
     settled: set[tuple[int, str]] = field(default_factory=set)
     reported: set[tuple[int, str]] = field(default_factory=set)
     failed: bool = False
+    lived: bool = False
 
 
 class Runs:
@@ -210,7 +211,7 @@ class Runs:
         dead = {(rank, started) for rank, started in here.items() if rank not in alive}
         self._report_killed(run, dead, told in layout.ENDINGS)
         if alive:
-            state.status, state.ended = "running", None
+            state.status, state.ended, run.lived = "running", None, True
         elif here:
             ends = [end for rank, started in here.items() if (end := run.ends.of(rank, started))]
             state.status, error = verdict(told, ends, bool(set(here.items()) & run.reported))
@@ -220,7 +221,8 @@ class Runs:
     def _set_end(self, run: _Followed) -> None:
         if run.state.ended is None:
             stamp = seconds(run.state.info.get("end")) if run.state.status in layout.ENDINGS else None
-            run.state.ended = stamp or run_folder.last_change(run.folder)
+            # It may have hung for long, and written nothing, before it was killed.
+            run.state.ended = stamp or (self._clock.now() if run.lived else run_folder.last_change(run.folder))
 
     def _report_killed(self, run: _Followed, dead: set[tuple[int, str]], ended: bool) -> None:
         """One line in this host's file of the run for each rank that went without an end, each time it did."""
