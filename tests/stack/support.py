@@ -98,6 +98,15 @@ def containers(client: Any) -> dict[str, Any]:
     return {one.labels["com.docker.compose.service"]: one for one in found}
 
 
+def memory_bytes(one: Any) -> int:
+    """The kernel's own count for a container, its caches included."""
+    lines = Path(f"/proc/{one.attrs['State']['Pid']}/cgroup").read_text().splitlines()
+    groups = {names: path for _, names, path in (line.split(":", 2) for line in lines)}
+    if "memory" in groups:
+        return int(Path(f"/sys/fs/cgroup/memory{groups['memory']}/memory.usage_in_bytes").read_text())
+    return int(Path(f"/sys/fs/cgroup{groups['']}/memory.current").read_text())
+
+
 def fetched(url: str, body: Any = None) -> Any:
     return json.loads(fetched_text(url, body) or "null")
 
@@ -112,7 +121,7 @@ def fetched_text(url: str, body: Any = None) -> str:
 def shortened(rules: str) -> str:
     """What waits for minutes, looks back over minutes or is told of for minutes does so for seconds."""
     for pattern, short in (
-        (r"for: \d+[mh]\b", "for: 5s"),
+        (r"for: \d+[mh]\b", "for: 0s"),
         (r"(rate\([^()]*)\[[25]m\]", r"\1[30s]"),
         (r"(training_nonfinite_total\S+) offset 10m", r"\1 offset 1m"),
         (r"(threshold:event_age:seconds\", expr: )\"\d+", r'\1"30'),
