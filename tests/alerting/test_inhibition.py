@@ -1,4 +1,5 @@
-"""What keeps quiet because something else says it, on the real Alertmanager."""
+"""What keeps quiet because something else says it, on the real Alertmanager: nothing that may end before that does,
+for of what is kept quiet no end is told."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -43,14 +44,15 @@ CASES = {
     "nor another host's agent": (
         {"alertname": "HostDown", "instance": "gpu1"} | PAGE, {"alertname": "AgentDown", "instance": "gpu2"}, False),
     "nor what names no host": ({"alertname": "HostDown"} | PAGE, {"alertname": "AgentDown"} | TICKET, False),
-    "a crash says why nothing moves": (RUN | {"alertname": "TrainingCrashed"} | PAGE, RUN | STALLED | PAGE, True),
-    "not in another run": (
-        RUN | {"alertname": "TrainingCrashed"} | PAGE, RUN | STALLED | PAGE | {"run": "llama"}, False),
+    "a crash ends what it may have caused, and that is told": (
+        RUN | {"alertname": "TrainingCrashed"} | PAGE, RUN | STALLED | PAGE, False),
     "a hang is a stall": (RUN | {"alertname": "TrainingHangSuspected"} | PAGE, RUN | STALLED | PAGE, True),
-    "a NaN is no spike": (
-        RUN | {"alertname": "TrainingNonFinite"} | PAGE, RUN | {"alertname": "TrainingLossSpike"} | TICKET, True),
-    "a NaN hides no crash": (
-        RUN | {"alertname": "TrainingNonFinite"} | PAGE, RUN | {"alertname": "TrainingCrashed"} | PAGE, False),
+    "not in another run": (
+        RUN | {"alertname": "TrainingHangSuspected"} | PAGE, RUN | STALLED | PAGE | {"run": "llama"}, False),
+    "a NaN ends what is told of the loss": (
+        RUN | {"alertname": "TrainingNonFinite"} | PAGE, RUN | {"alertname": "TrainingLossDiverging"} | PAGE, False),
+    "a host that is down takes its GPUs along, which is told": (
+        {"alertname": "HostDown", "instance": "gpu1"} | PAGE, {"alertname": "GpuMissing", "instance": "gpu1"}, False),
     "a full disk is past filling up": (
         {"alertname": "HostDiskFull", "instance": "gpu1", "mountpoint": "/"} | PAGE,
         {"alertname": "HostDiskFillingUp", "instance": "gpu1", "mountpoint": "/"} | TICKET, True),

@@ -35,8 +35,8 @@ def alert(name: str = "GpuMissing", status: str = "firing", starts: str = "2026-
             "endsAt": "2026-05-01T10:05:00Z", "generatorURL": "", "fingerprint": mark}  # fmt: skip
 
 
-def told(*alerts: Any) -> bytes:
-    return json.dumps({"version": "4", "status": "firing", "alerts": alerts}).encode()
+def told(*alerts: Any, **more: Any) -> bytes:
+    return json.dumps({"version": "4", "status": "firing", "alerts": alerts, **more}).encode()
 
 
 def post(app: Starlette, body: bytes, headers: Mapping[str, str] = JSON, parts: int = 1) -> Answer:
@@ -98,6 +98,19 @@ def test_an_alert_that_comes_again_is_another(app: Starlette) -> None:
     post(app, told(alert(status="resolved")))
     post(app, told(alert(starts="2026-05-01T11:00:00Z")))
     assert (names(app), names(app, "resolved")) == (["GpuMissing"], ["GpuMissing"])
+
+
+def test_what_a_message_of_its_group_leaves_out_has_ended(app: Starlette) -> None:
+    """Alertmanager tells no end of what ends while something else keeps it quiet."""
+    ticket, page = alert(severity="ticket"), alert(severity="page")
+    post(app, told(ticket, groupKey="{}:{one}"))
+    post(app, told(alert("HostDown"), groupKey="{}:{another}"))
+    post(app, told(page, groupKey="{}:{one}", truncatedAlerts=3))
+    assert names(app) == ["HostDown", "GpuMissing", "GpuMissing"]
+    assert post(app, told(page, groupKey="{}:{one}")).json() == {"news": 1}
+    assert (names(app), names(app, "resolved")) == (["HostDown", "GpuMissing"], ["GpuMissing"])
+    post(app, told(ticket, page, groupKey="{}:{one}"))
+    assert names(app) == ["HostDown", "GpuMissing", "GpuMissing"]
 
 
 def test_an_end_of_what_was_never_told_is_shown(app: Starlette) -> None:

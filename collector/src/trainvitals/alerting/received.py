@@ -9,7 +9,7 @@ after a restart or in another process, knows as much.
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -38,7 +38,15 @@ def parse(body: bytes) -> list[Alert]:
     alerts = content.get("alerts") if isinstance(content, dict) else None
     if not isinstance(alerts, list) or len(alerts) > MAX_ALERTS:
         raise ValueError(f"alerts: a list of {MAX_ALERTS} at most is wanted, as Alertmanager's webhook sends it")
-    return [_alert(number, each) for number, each in enumerate(alerts)]
+    group = _group(content)
+    return [_alert(number, each) | group for number, each in enumerate(alerts)]
+
+
+def _group(content: Mapping[str, Any]) -> Alert:
+    """A message names all of its group that goes on, unless it was cut short."""
+    key = content.get("groupKey")
+    is_whole = isinstance(key, str) and 0 < len(key) <= _MAX_TEXT and not content.get("truncatedAlerts")
+    return {"group": key} if is_whole else {}
 
 
 def _alert(number: int, content: Any) -> Alert:
@@ -102,6 +110,14 @@ class Known:
             return known is not None or (alert["fingerprint"], alert["starts"]) not in self._resolved
         return known is None or known["starts"] != alert["starts"] or _age(known, alert) >= _GOES_ON_SECONDS
 
+    def left_out(self, alerts: Collection[Alert], now: str) -> Iterator[Alert]:
+        """What a message about its group no longer names has ended, though the end is not told: something that says
+        more keeps it quiet."""
+        groups, there = {alert.get("group") for alert in alerts} - {None}, {alert["fingerprint"] for alert in alerts}
+        for fingerprint, known in self._firing.items():
+            if known.get("group") in groups and fingerprint not in there:
+                yield {**known, "status": "resolved", "ends": now}
+
     def view(self, now: float) -> dict[str, list[Alert]]:
         """The worst and the newest first."""
         firing = [alert for alert in self._firing.values() if now - _heard(alert) < FRESH_SECONDS]
@@ -141,12 +157,12 @@ class Received:
         self._keep, self._known = keep, Known(events)
         self._lock = threading.Lock()
 
-    def take(self, alerts: Iterable[Alert], now: float) -> int:
+    def take(self, alerts: Collection[Alert], now: float) -> int:
         """May wait for the disk; a repeat is no news."""
-        count = 0
+        count, when = 0, timestamp_at(now)
         with self._lock:
-            for alert in alerts:
-                told = {"timestamp": timestamp_at(now), **alert}
+            for alert in (*alerts, *self._known.left_out(alerts, when)):
+                told = {**alert, "timestamp": when}
                 if self._known.is_news(told):
                     self._keep(told)
                     self._known.add(told)

@@ -70,21 +70,17 @@ def quiet_interval(start: str, end: str, zone: str) -> Config:
     return {"name": QUIET, "time_intervals": [{"times": times, "location": zone}]}
 
 
-# What a cause makes of a run, in names of alerts; each says no more than its cause once that is told.
-_OF_A_RUN = {
-    "TrainingCrashed|TrainingKilled": "TrainingStalled|TrainingHangSuspected|TrainingCheckpointOverdue"
-                                      "|TrainingThroughputRegression|TrainingDataStarved|TrainingStraggler",
-    "TrainingHangSuspected": "TrainingStalled|TrainingThroughputRegression",
-    "TrainingNonFinite": "TrainingLossSpike|TrainingLossDiverging|TrainingLossNotDecreasing|TrainingLossPlateau",
-}  # fmt: skip
-# What a host that is gone takes with it. Not what came before and may be why it went: Xid, ECC, memory, disks.
-_OF_A_HOST = ("AgentDown|TargetMissing|ScrapeShrunk|SourceDown|GpuMissing|TrainingStalled|TrainingHangSuspected"
-              "|TrainingKilled|HostClockSkew|HostRebooted")  # fmt: skip
+# Alertmanager does not tell the end of what ends while it is inhibited. So nothing is that may end before what
+# inhibits it: of a host that is gone only what tells that it is gone, of a run only what lasts as long as its hang.
+_OF_A_HOST = "AgentDown|TargetMissing|ScrapeShrunk"
+_OF_A_HANG = "TrainingStalled|TrainingThroughputRegression"
 
 
 def inhibitions() -> list[Config]:
     """Each only where both speak of the same place."""
-    return [*_twins(), *_lesser(), *_run_causes(),
+    return [*_twins(), _lesser(),
+            _inhibit(['alertname="TrainingHangSuspected"', 'run!=""'], [f'alertname=~"{_OF_A_HANG}"'],
+                     ["instance", "run"]),
             _inhibit(['alertname="HostDown"', 'instance!=""'], [f'alertname=~"{_OF_A_HOST}"'], ["instance"]),
             _inhibit(['alertname="HostDiskFull"'], ['alertname="HostDiskFillingUp"'],
                      ["instance", "mountpoint", "device"])]  # fmt: skip
@@ -98,16 +94,10 @@ def _twins() -> list[Config]:
             _inhibit([agent, 'run=""'], [rule, 'run=""'], ["alertname", "severity", *_PLACE])]  # fmt: skip
 
 
-def _lesser() -> list[Config]:
+def _lesser() -> Config:
     """Of one name and place the page says it all."""
     page, lesser = 'severity="page"', 'severity=~"ticket|info"'
-    return [_inhibit([page, 'run!=""'], [lesser, 'run!=""'], ["alertname", *_RUN_PLACE]),
-            _inhibit([page, 'run=""'], [lesser, 'run=""'], ["alertname", *_PLACE])]  # fmt: skip
-
-
-def _run_causes() -> list[Config]:
-    return [_inhibit([f'alertname=~"{cause}"', 'run!=""'], [f'alertname=~"{effects}"'], ["run"])
-            for cause, effects in _OF_A_RUN.items()]  # fmt: skip
+    return _inhibit([page], [lesser], ["alertname", *_PLACE])
 
 
 def _inhibit(source: list[str], target: list[str], equal: list[str]) -> Config:

@@ -23,6 +23,12 @@ def health(_: argparse.Namespace) -> str:
     return problem(os.environ)
 
 
+def journal(words: argparse.Namespace) -> str:
+    from trainvitals.stack.journal_folder import opened
+
+    return opened(words.path, os.environ)
+
+
 def password(words: argparse.Namespace) -> str:
     from trainvitals.stack.password import make
 
@@ -56,11 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     checking = commands.add_parser("check-env", help="say what in a .env cannot be used")
     asking = commands.add_parser("health", help="ask the agent in this container how it is")
+    opening = commands.add_parser("journal", help="open the journal's folder to whoever trains")
     making = commands.add_parser("password", help="make Grafana's password where there is none yet")
     making.add_argument("--show", action="store_true", help="and print it")
     listing = commands.add_parser("targets", help="write what Prometheus is to scrape")
     listing.add_argument("--out", type=Path, required=True, metavar="DIR")
-    for each, command in ((checking, check_env), (asking, health), (making, password), (listing, targets)):
+    for each, command in ((checking, check_env), (asking, health), (opening, journal), (making, password),
+                          (listing, targets)):  # fmt: skip
         each.set_defaults(command=command)
         if each is not asking:
             each.add_argument("path", type=Path)

@@ -7,20 +7,24 @@ All that is wrong is told at once, and no secret is shown.
 """
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from trainvitals.alerting import channels
+from trainvitals.alerting.channels import HIDDEN
 from trainvitals.config import read_env_lines
 from trainvitals.errors import SettingError, TrainVitalsError
-from trainvitals.stack.knobs import DEMO_NODES, KNOBS, PORTS, text_of
+from trainvitals.stack.knobs import KNOBS, PORTS, WEB, text_of
 
 # Docker's own, which stand in the same file.
 _OF_DOCKER = re.compile(r"(COMPOSE|DOCKER|BUILDKIT)_\w+")
 # Compose puts a variable's value in the place of $NAME, except between single quotes.
 _DOLLAR = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(?!')[^#]*?(?<!\$)\$(?!\$)")
+# What Alertmanager calls, from its container.
+_CALLED = ("SMTP_HOST", "SLACK_WEBHOOK_URL", "DISCORD_WEBHOOK_URL", "WEBHOOK_URL", "DEADMAN_URL", "COLLECTOR_URL")
 Lines = Mapping[str, str]
 
 
@@ -33,7 +37,7 @@ def problems(path: Path) -> list[str]:
         return [str(error)]
     found = [*_unknown(lines), *_dollars(text), *_unusable(lines)]
     # What is between knobs is told once each of them can be used.
-    return [f"{path}: {problem}" for problem in found or _between(lines)]
+    return [f"{path}: {problem}" for problem in found or (*_missing(path.parent, lines), *_between(lines))]
 
 
 def _unknown(lines: Lines) -> Iterator[str]:
@@ -55,6 +59,20 @@ def _unusable(lines: Lines) -> Iterator[str]:
             yield from _told(lambda knob=knob, value=value: knob.read(value))  # type: ignore[misc]
 
 
+def _missing(folder: Path, lines: Lines) -> Iterator[str]:
+    """Files that are named and are not in compose/; where .env is given without that folder nobody can tell."""
+    if not (folder / "compose.yaml").is_file():
+        return
+    composition, web = (lines.get(name, "").strip() for name in ("COMPOSE_FILE", "TRAINVITALS_WEB_CONFIG"))
+    for file in composition.split(":"):
+        # What lies elsewhere is not seen from the container that this runs in.
+        if not (file.startswith("/") or ".." in file.split("/") or (folder / file).exists()):
+            yield str(SettingError("COMPOSE_FILE", composition, f"there is no compose/{file}"))
+    if web and not (folder / "web" / web.removeprefix(WEB)).is_file():
+        fix = f"there is no compose/web/{web.removeprefix(WEB)}: compose/web/README.md says what it holds"
+        yield str(SettingError("TRAINVITALS_WEB_CONFIG", web, fix))
+
+
 def _told(use: Callable[[], object]) -> Iterator[str]:
     try:
         use()
@@ -67,6 +85,33 @@ def _between(lines: Lines) -> Iterator[str]:
     yield from _told(lambda: channels.read(lines))
     for rule in (_one_dcgm, _public_has_a_name, _grafana_is_called_by_its_name, _cookies_arrive, _ports_differ):
         yield from _told(lambda rule=rule: rule(values))  # type: ignore[misc]
+    yield from _within_alertmanager(values)
+
+
+def _within_alertmanager(values: Lines) -> Iterator[str]:
+    """Its container's own loopback, where nothing listens but itself."""
+    for name in _CALLED:
+        value = values[name]
+        if _is_loopback(_host(value) if name.endswith("_URL") else value.strip("[]")):
+            fix = "that is Alertmanager's own container: this machine is host.docker.internal"
+            if name == "COLLECTOR_URL":
+                fix = "that is Alertmanager's own container: the collector is collector:8080"
+            yield str(SettingError(name, HIDDEN if KNOBS[name].is_secret else value, fix))
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return re.fullmatch(r"(.+\.)?localhost(\.localdomain)?\.?", host.lower()) is not None
+    return address.is_loopback or address.is_unspecified
 
 
 def _one_dcgm(values: Lines) -> None:
@@ -82,8 +127,8 @@ def _public_has_a_name(values: Lines) -> None:
 
 def _grafana_is_called_by_its_name(values: Lines) -> None:
     url, name = values["GRAFANA_URL"], values["GRAFANA_DOMAIN"]
-    if url and (urlsplit(url).hostname or "") != name.lower():
-        raise SettingError("GRAFANA_DOMAIN", name, f"give the name that is in GRAFANA_URL, {urlsplit(url).hostname}")
+    if url and _host(url) != name.lower():
+        raise SettingError("GRAFANA_DOMAIN", name, f"give the name that is in GRAFANA_URL, {_host(url)}")
 
 
 def _cookies_arrive(values: Lines) -> None:
@@ -95,7 +140,7 @@ def _cookies_arrive(values: Lines) -> None:
 
 
 def _ports_differ(values: Lines) -> None:
-    taken = {str(int(values["DEMO_PORT"]) + more): "DEMO_PORT" for more in range(1, DEMO_NODES)}
+    taken: dict[str, str] = {}
     for name in PORTS:
         if values[name] in taken:
             raise SettingError(name, values[name], f"{taken[values[name]]} has that port: choose another")

@@ -6,16 +6,26 @@ compose.yaml has the same defaults, .env.example the same names with a comment e
 """
 
 import ipaddress
+import os
 import re
 from collections.abc import Callable
 from typing import Any
 
 from trainvitals.alerting import channels
 from trainvitals.alerting.channels import Knob, link
-from trainvitals.config import SETTINGS, folder, names, one_of, truth, whole
+from trainvitals.config import SETTINGS, folder, names, one_of, truth
 
 PROFILES = ("node", "server", "dcgm", "dcgm-profiling", "nvidia-smi", "public", "demo")
-port = whole(1, 65535)
+# compose/web, as the services see it.
+WEB = "/etc/trainvitals/"
+# What belongs to the system: the folders themselves, and all that is in some of them.
+_SYSTEM = re.compile(r"/(home|media|mnt|opt|root|run|srv|tmp|(usr|var)(/[^/]+)?"
+                     r"|(bin|boot|dev|etc|lib\w*|proc|sbin|sys)(/.*)?)?")  # fmt: skip
+# As Prometheus reads it: each unit once, the longest first.
+_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?", re.ASCII)
+_DAY_MS = 86_400_000
+_UNITS_MS = (365 * _DAY_MS, 7 * _DAY_MS, _DAY_MS, 3_600_000, 60_000, 1000, 1)
+_LONGEST_MS = 100 * _UNITS_MS[0]
 # One label or more of a name as the DNS has it.
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,62})?)*"
 
@@ -41,6 +51,29 @@ def profiles(value: str) -> tuple[str, ...]:
 def address(value: str) -> str:
     """give an address of this machine, such as 127.0.0.1 or 10.0.0.5"""
     return str(ipaddress.ip_address(value))
+
+
+def port(value: str) -> int:
+    """give a whole number from 1 to 65535, without a zero before it"""
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", value) or int(value) > 65535:
+        raise ValueError
+    return int(value)
+
+
+def journal_folder(value: str) -> str:
+    """give the absolute path, without a colon, of a folder of its own, such as /var/lib/trainvitals"""
+    path = "/" + os.path.normpath(folder(value)).lstrip("/")
+    if ":" in path or _SYSTEM.fullmatch(path):
+        raise ValueError
+    return path
+
+
+def retention(value: str) -> str:
+    """give a duration such as 30d or 1y180d: the longest unit first, each once, 100y at the most"""
+    match = _DURATION.fullmatch(value)
+    if not match or sum(int(count) * ms for count, ms in zip(match.groups("0"), _UNITS_MS, strict=True)) > _LONGEST_MS:
+        raise ValueError
+    return value
 
 
 def _agent(name: str, default: str = "") -> Knob:
@@ -79,7 +112,7 @@ _STACK = (
     _port("NVIDIA_SMI", 9835),
     _port("DEMO", 8081),
     Knob("TRAINVITALS_HOSTNAME", matching(r"[A-Za-z0-9][\w-]{0,62}", "give a bare host name, such as gpu1"), ""),
-    Knob("TRAINVITALS_DIR", folder, "/var/lib/trainvitals"),
+    Knob("TRAINVITALS_DIR", journal_folder, "/var/lib/trainvitals"),
     Knob("TRAINVITALS_USER", matching(r"\d+:\d+", "give user and group by their numbers, such as 1000:1000"),
          "10001:10001"),
     _agent("interval", "1"),
@@ -90,10 +123,11 @@ _STACK = (
     _agent("node_cap", "512MiB"),
     _agent("ray_address"),
     _agent("allowed_hosts"),
-    Knob("TRAINVITALS_WEB_CONFIG", matching(r"/etc/trainvitals/[\w.-]+", "give /etc/trainvitals/ and the file's name"),
+    Knob("TRAINVITALS_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"),
          ""),
-    Knob("PROMETHEUS_RETENTION_TIME", matching(r"(\d+(ms|[smhdwy]))+", "give a duration such as 30d"), "30d"),
-    Knob("PROMETHEUS_RETENTION_SIZE", matching(r"\d+([KMGTPE]?B)", "give a size such as 20GB"), "20GB"),
+    Knob("PROMETHEUS_RETENTION_TIME", retention, "30d"),
+    Knob("PROMETHEUS_RETENTION_SIZE", matching(r"\d{1,18}B|\d{1,9}[KMG]B|\d{1,6}TB", "give a size such as 20GB"),
+         "20GB"),
     Knob("ALERTMANAGER_URL", link, ""),
     Knob("GRAFANA_DOMAIN", matching(rf"{_NAME}|[0-9A-Fa-f:.]+", "give the name by which browsers call Grafana"),
          "localhost"),
@@ -103,5 +137,3 @@ _STACK = (
 )  # fmt: skip
 KNOBS = _table()
 PORTS = tuple(name for name in KNOBS if name.endswith("_PORT") and name != "SMTP_PORT")
-# The demo's second node is one higher.
-DEMO_NODES = 2

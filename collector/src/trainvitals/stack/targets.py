@@ -15,10 +15,11 @@ from typing import Any
 import yaml
 
 from trainvitals.errors import TrainVitalsError
-from trainvitals.stack.knobs import DEMO_NODES
 
 Entry = dict[str, Any]
 
+# Within the demo's container the second listens one port higher.
+DEMO_NODES = 2
 RULES = "expected.rules.yml"
 PROFILES_OF = {
     "collector": {"node", "server"},
