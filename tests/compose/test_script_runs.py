@@ -1,0 +1,114 @@
+"""scripts/stack on a copy of compose/, with a Docker that writes down what it is asked."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.compose.files import ROOT
+from trainvitals.config import read_env_lines
+
+DOCKER = """#!/bin/bash
+echo "$COMPOSE_PROFILES|$*" >>"$TOLD"
+case "$*" in
+*' ps --quiet '*) [ ! -e "$AWAY" ] && echo "id-of-${@: -1}" ;;
+*' up '*) exit "${UP_STATUS:-0}" ;;
+*'{{.ExitCode}}'*) printf 'targets 0\\njournal 2\\n' ;;
+*' logs --no-log-prefix --tail 5 journal') echo "TRAINVITALS_DIR: it belongs to user 1000" ;;
+esac
+exit 0
+"""
+ENVS = ["COMPOSE_PROFILES=server", "export COMPOSE_PROFILES=server", "  COMPOSE_PROFILES = server  ",
+        "COMPOSE_PROFILES='server'  ", 'COMPOSE_PROFILES= "server" # node', "\texport  COMPOSE_PROFILES=server # node",
+        "COMPOSE_PROFILES=node\nCOMPOSE_PROFILES=server", "COMPOSE_PROFILES=server\r", "COMPOSE_PROFILES=",
+        "COMPOSE_PROFILES= # node", "COMPOSE_PROFILES=#node", "# COMPOSE_PROFILES=node",
+        "XCOMPOSE_PROFILES=node", "COMPOSE_PROFILES=node,server"]  # fmt: skip
+
+
+class Tried:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.told, self.away = folder, folder / "told", folder / "away"
+        (folder / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts" / "stack", folder / "scripts")
+        shutil.copytree(ROOT / "compose", folder / "compose", ignore=shutil.ignore_patterns(".env"))
+        shutil.copy(ROOT / "compose" / ".env.example", folder / "compose" / ".env")
+        program = folder / "bin" / "docker"
+        program.parent.mkdir()
+        program.write_text(DOCKER)
+        program.chmod(0o755)
+
+    def run(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        environ = {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "TOLD": str(self.told),
+                   "AWAY": str(self.away), "USER": "me", **more}  # fmt: skip
+        return subprocess.run([self.folder / "scripts" / "stack", *words], env=environ, capture_output=True, text=True,
+                              timeout=30, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
+
+    def asked(self, word: str) -> list[str]:
+        return [line for line in self.told.read_text().splitlines() if word in line]
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Tried:
+    return Tried(tmp_path)
+
+
+@pytest.mark.parametrize("text", ENVS)
+def test_it_reads_env_as_compose_does(text: str, tried: Tried) -> None:
+    env = tried.folder / "compose" / ".env"
+    env.write_bytes(f"{text}\n".encode())
+    assert tried.run("logs").returncode == 0
+    (asked,) = tried.asked(" logs ")
+    assert asked.partition("|")[0] == (read_env_lines(env).get("COMPOSE_PROFILES") or "node,server")
+
+
+def test_the_environment_goes_before_env(tried: Tried) -> None:
+    tried.run("logs", COMPOSE_PROFILES="server", DEMO="1")
+    assert tried.asked(" logs ")[0].startswith("server,demo|")
+
+
+def test_up_has_files_read_anew_without_the_engine_ending_anything(tried: Tried) -> None:
+    done = tried.run("up")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tried.asked(".yaml kill ") == []
+    told = [line.partition(" exec -T ")[2] for line in tried.asked(" exec -T ")]
+    assert told == ["prometheus sh -c kill -HUP 1", "alertmanager sh -c kill -HUP 1"]
+
+
+def test_up_tells_nothing_to_what_does_not_run(tried: Tried) -> None:
+    tried.away.touch()
+    assert tried.run("up").returncode == 0
+    assert tried.asked(" exec ") == []
+
+
+def test_env_is_checked_with_its_folder_and_under_the_name_that_it_has_here(tried: Tried) -> None:
+    tried.run("up")
+    (checked,) = tried.asked("check-env")
+    assert checked.endswith(" check-env compose/.env")
+    assert f"--volume {tried.folder / 'compose'}:/compose:ro --workdir / " in checked
+
+
+def test_up_that_fails_shows_what_a_job_said(tried: Tried) -> None:
+    done = tried.run("up", UP_STATUS="1")
+    assert done.returncode == 2
+    assert "TRAINVITALS_DIR: it belongs to user 1000" in done.stderr
+    assert tried.asked(" logs --no-log-prefix --tail 5 targets") == []
+
+
+def test_an_alert_is_tried_in_the_network_that_alertmanager_is_in_and_with_the_machine_s_name(tried: Tried) -> None:
+    with (tried.folder / "compose" / ".env").open("a") as file:
+        file.write("TRAINVITALS_HOSTNAME=gpu7\n")
+    assert tried.run("alert-test", COMPOSE_PROJECT_NAME="mine").returncode == 0
+    (asked,) = tried.asked("|run ")
+    assert " --network container:id-of-alertmanager --uts host --env TRAINVITALS_HOSTNAME=gpu7 " in asked
+    assert "--alertmanager http://127.0.0.1:9093" in asked
+    assert "trainvitals_default" not in asked
+
+
+def test_an_alert_that_nobody_would_take_is_told_with_the_fix(tried: Tried) -> None:
+    tried.away.touch()
+    done = tried.run("alert-test")
+    assert done.returncode == 2
+    assert done.stderr.startswith("stack: Alertmanager does not run here: make up starts it")
+    assert tried.asked("|run ") == []
