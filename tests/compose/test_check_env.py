@@ -7,19 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.compose.files import EXAMPLE
+from trainvitals.alerting import channels
 from trainvitals.stack.check_env import problems
 from trainvitals.stack.knobs import KNOBS
 
 WRONG = {
     "COMPOSE_PROFILES": ("nodes", "node;server", ","), "COMPOSE_FILE": ("docker-compose.yml", "compose.yaml:x"),
     "GPU_DRIVER": ("amd",), "GPU_DEVICES": ("all gpus",), "TRAINVITALS_BIND": ("localhost", "10.0.0.256"),
-    "TRAINVITALS_PORT": ("0", "80a"), "PROMETHEUS_PORT": ("90900", "-1"), "ALERTMANAGER_PORT": ("x",),
+    "TRAINVITALS_PORT": ("0", "80a", "08080"), "PROMETHEUS_PORT": ("90900", "-1"), "ALERTMANAGER_PORT": ("x", "+9"),
     "GRAFANA_PORT": ("3.5",), "NODE_EXPORTER_PORT": ("65536",), "DCGM_PORT": ("0",), "NVIDIA_SMI_PORT": ("0",),
-    "DEMO_PORT": ("0",), "TRAINVITALS_HOSTNAME": ("gpu1.example.org", "a b"), "TRAINVITALS_DIR": ("./here",),
+    "DEMO_PORT": ("0", "8_0"), "TRAINVITALS_HOSTNAME": ("gpu1.example.org", "a b"),
+    "TRAINVITALS_DIR": ("./here", "/data:ro", "/", "//", "/etc", "/var/lib", "/usr/share/../bin", "/home/"),
     "TRAINVITALS_USER": ("root", "1000"), "TRAINVITALS_INTERVAL": ("0", "fast"), "TRAINVITALS_EXPECTED_GPUS": ("-1",),
     "TRAINVITALS_NODE_PRICE": ("3 dollars",), "TRAINVITALS_PER_CORE": ("maybe",), "TRAINVITALS_RUNS_CAP": ("2",),
     "TRAINVITALS_NODE_CAP": ("much",), "TRAINVITALS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
-    "PROMETHEUS_RETENTION_TIME": ("30", "a month"), "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB"),
+    "PROMETHEUS_RETENTION_TIME": ("30", "a month", "1h2d", "30d30d", "99999999y", "9" * 400 + "ms"),
+    "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB", "9EB", "99999999TB"),
     "GRAFANA_DOMAIN": ("http://gpu1", "gpu1:3000"), "GRAFANA_COOKIE_SECURE": ("perhaps",),
     "PUBLIC_NAME": ("https://gpu1.example.org",), "PUBLIC_BIND": ("world",), "ALERTMANAGER_URL": ("gpu1:9093",),
 }  # fmt: skip
@@ -31,7 +34,13 @@ TOGETHER = [
     ("GRAFANA_URL=https://gpu1.example.org", "GRAFANA_DOMAIN", "gpu1.example.org"),
     ("GRAFANA_URL=http://gpu1:3000\nGRAFANA_DOMAIN=gpu1", "GRAFANA_COOKIE_SECURE", "say false here"),
     ("GRAFANA_PORT=9090", "GRAFANA_PORT", "PROMETHEUS_PORT has that port"),
-    ("DEMO_PORT=8079", "TRAINVITALS_PORT", "DEMO_PORT has that port"),
+    ("SMTP_HOST=localhost\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c", "SMTP_HOST", "this machine is host.docker.internal"),
+    ("WEBHOOK_URL=http://me:hush@127.0.0.1:9000/x", "WEBHOOK_URL", "this machine is host.docker.internal"),
+    ("DEADMAN_URL=http://[::1]/x", "DEADMAN_URL", "this machine is host.docker.internal"),
+    ("SLACK_WEBHOOK_URL=http://LOCALHOST:1/x", "SLACK_WEBHOOK_URL", "this machine is host.docker.internal"),
+    ("DISCORD_WEBHOOK_URL=http://127.1.2.3/x", "DISCORD_WEBHOOK_URL", "this machine is host.docker.internal"),
+    ("COLLECTOR_URL=http://localhost:8080", "COLLECTOR_URL", "the collector is collector:8080"),
+    ("GRAFANA_URL=http://[gpu1", "GRAFANA_DOMAIN", "the name that is in GRAFANA_URL"),
     ("SMTP_HOST=mail.example.org", "SMTP_FROM", "SMTP_HOST is set"),
     ("SMTP_PORT=smtp", "SMTP_PORT", "whole number"),
 ]
@@ -44,8 +53,6 @@ def told(folder: Path, text: str) -> list[str]:
 
 
 def test_every_knob_of_the_stack_is_tried_with_what_it_cannot_be() -> None:
-    from trainvitals.alerting import channels
-
     assert WRONG.keys() | FREE == KNOBS.keys() - channels.KNOBS.keys()
 
 
@@ -61,6 +68,7 @@ def test_so_is_one_that_does_not_go_with_the_others(text: str, name: str, fix: s
     (problem,) = told(tmp_path, text)
     assert f".env: {name}: " in problem
     assert fix in problem
+    assert "hush" not in problem
 
 
 def test_what_goes_together_is_taken(tmp_path: Path) -> None:
@@ -68,6 +76,33 @@ def test_what_goes_together_is_taken(tmp_path: Path) -> None:
     assert told(tmp_path, f"{public}GRAFANA_DOMAIN=gpu.example.org\nGRAFANA_URL=https://gpu.example.org\n") == []
     assert told(tmp_path, "GRAFANA_URL=http://gpu1:3000\nGRAFANA_DOMAIN=gpu1\nGRAFANA_COOKIE_SECURE=false") == []
     assert told(tmp_path, "COMPOSE_PROJECT_NAME=mine\nDOCKER_HOST=unix:///run/docker.sock\n\n# GRAFANA_PROT=1\n") == []
+
+
+@pytest.mark.parametrize("line", [
+    "TRAINVITALS_DIR=/data/trainvitals", "TRAINVITALS_DIR=/scratch", "PROMETHEUS_RETENTION_TIME=1y2w3d4h5m6s7ms",
+    "PROMETHEUS_RETENTION_TIME=100y", "PROMETHEUS_RETENTION_SIZE=2TB", "DEMO_PORT=8079",
+    "WEBHOOK_URL=http://host.docker.internal:9000/x", "WEBHOOK_URL=http://localhost.example.org"])  # fmt: skip
+def test_what_only_looks_like_what_cannot_be_is_taken(line: str, tmp_path: Path) -> None:
+    assert told(tmp_path, line) == []
+
+
+def test_a_file_that_compose_does_not_have_is_told_where_its_folder_is_seen(tmp_path: Path) -> None:
+    lines = "COMPOSE_FILE=compose.yaml:more.yml:/etc/mine.yml\nTRAINVITALS_WEB_CONFIG=/etc/trainvitals/web.yml\n"
+    assert told(tmp_path, lines) == []
+    (tmp_path / "compose.yaml").touch()
+    (tmp_path / "web").mkdir()
+    one, other = told(tmp_path, lines)
+    assert "COMPOSE_FILE" in one
+    assert one.endswith("there is no compose/more.yml")
+    assert "TRAINVITALS_WEB_CONFIG" in other
+    assert "there is no compose/web/web.yml" in other
+    for name in ("more.yml", "web/web.yml"):
+        (tmp_path / name).touch()
+    assert told(tmp_path, lines) == []
+
+
+def test_the_configuration_of_an_alertmanager_of_one_s_own_may_name_this_machine() -> None:
+    assert channels.read({"WEBHOOK_URL": "http://127.0.0.1:9000/x"})["WEBHOOK_URL"] == "http://127.0.0.1:9000/x"
 
 
 def test_a_name_that_is_no_knob_is_told_with_the_nearest(tmp_path: Path) -> None:
