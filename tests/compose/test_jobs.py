@@ -11,6 +11,7 @@ import yaml
 from tests.collector.support import serving, wait_for
 from tests.compose.files import SERVICES
 from trainvitals.stack.health import problem
+from trainvitals.stack.journal_folder import problem as folder_problem
 
 
 def job(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -74,6 +75,44 @@ def test_a_target_is_a_service_of_the_composition_and_its_port() -> None:
         assert SERVICES[service]["ports"][0].endswith(f":{port}")
         same = [name for name in SERVICES if name in (service, f"{service}-profiling")]
         assert {profile for name in same for profile in SERVICES[name]["profiles"]} == PROFILES_OF[service]
+
+
+def owned(user: int, group: int, mode: int) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 2, user, group, 0, 0, 0, 0))
+
+
+def test_the_journal_s_folder_is_opened_where_the_job_s_user_owns_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    done = job("journal", str(tmp_path), TRAINVITALS_DIR="/data/runs", TRAINVITALS_USER="10001:10001")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="acting as another user needs root")
+def test_somebody_s_own_folder_stays_as_it_is_and_the_fix_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    os.chown(tmp_path, 1000, 1001)
+    done = job("journal", str(tmp_path), TRAINVITALS_DIR="/data/my runs", TRAINVITALS_USER="10001:10001")
+    assert done.returncode == 2
+    for word in ("'/data/my runs'", "user 1000", "TRAINVITALS_USER=1000:1001", "sudo chmod 1777 '/data/my runs'"):
+        assert word in done.stderr
+    assert job("journal", str(tmp_path), TRAINVITALS_USER="1000:1001").returncode == 0
+    assert tmp_path.stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize(("mode", "collector", "is_well"), [
+    (0o755, "1000:1000", True), (0o777, "10001:10001", True), (0o1777, "10001:10001", True),
+    (0o2775, "10001:1001", True), (0o755, "10001:1001", False), (0o775, "10001:10001", False),
+    (0o766, "10001:10001", False), (0o755, "0:0", False)])  # fmt: skip
+def test_a_folder_that_the_collector_can_write_to_is_well(mode: int, collector: str, is_well: bool) -> None:
+    assert (folder_problem(owned(1000, 1001, mode), "/data", collector) == "") == is_well
+
+
+def test_the_job_knows_what_the_host_calls_the_folder_and_who_the_collector_is() -> None:
+    service, collector = SERVICES["journal"], SERVICES["collector"]
+    assert service["environment"]["TRAINVITALS_USER"] == collector["user"]
+    assert service["volumes"] == [f"{service['environment']['TRAINVITALS_DIR']}:{service['command'][0]}"]
+    assert service["entrypoint"] == ["python", "-m", "trainvitals.stack", "journal"]
 
 
 def test_grafana_s_password_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:

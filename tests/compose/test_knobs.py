@@ -78,6 +78,28 @@ def test_the_page_on_the_stack_names_every_service() -> None:
     assert [name for name in SERVICES if f"| {name} |" not in page and f"`{name}`" not in page] == []
 
 
+def test_of_the_demo_s_pages_what_is_published_is_promised() -> None:
+    assert [port.rpartition(":")[2] for port in SERVICES["demo"]["ports"]] == ["8080"]
+    comment = dict(_comments(EXAMPLE.read_text()))["DEMO_PORT"]
+    assert comment.startswith("The page of the demo's first node.")
+
+
+def test_what_is_to_be_removed_by_hand_is_removed_whatever_profile_started_it() -> None:
+    page = (ROOT / "docs" / "stack.md").read_text()
+    assert page.count("down --volumes") == page.count("docker compose --profile '*' down --volumes") == 1
+
+
+def test_nothing_recommends_a_signal_after_which_the_engine_starts_nothing_again() -> None:
+    texts = (COMPOSE, (ROOT / "docs" / "stack.md").read_text(), (ROOT / "scripts" / "stack").read_text())
+    assert [found for text in texts for found in re.findall(r"compose kill -.*", text)] == []
+
+
+def test_alertmanager_finds_this_machine_and_writes_what_it_knows_soon() -> None:
+    service = SERVICES["alertmanager"]
+    assert service["extra_hosts"] == ["host.docker.internal:host-gateway"]
+    assert "--data.maintenance-interval=15s" in service["command"]
+
+
 def test_the_profiles_are_those_of_the_composition() -> None:
     assert {profile for service in SERVICES.values() for profile in service["profiles"]} == set(PROFILES)
     assert all(profile in EXAMPLE.read_text() for profile in PROFILES)
