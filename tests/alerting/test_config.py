@@ -46,7 +46,7 @@ WRONG = {
     "PAGERDUTY_KEY": "secret", "TELEGRAM_BOT_TOKEN": "secret", "TELEGRAM_CHAT_ID": "@gpus", "SMTP_USER": "{{ a }}",
     "DISCORD_WEBHOOK_URL": "ftp://secret", "PUSHOVER_TOKEN": "secret", "PUSHOVER_USER": "secret{}",
     "WEBHOOK_URL": "https://secret .example", "DEADMAN_URL": "https://secret/{{ . }}", "QUIET_HOURS": "22-7",
-    "GRAFANA_URL": "grafana:3000", "PROMETHEUS_URL": "http://u:p@prom", "TRAINVITALS_URL": "http://tv/?x=1",
+    "GRAFANA_URL": "grafana:3000", "PROMETHEUS_URL": "http://prom/#x", "TRAINVITALS_URL": "http://tv/?x=1",
     "COLLECTOR_URL": "collector:8080",
 }  # fmt: skip
 
@@ -64,6 +64,16 @@ def test_a_wrong_value_is_named_with_its_fix_and_no_secret(tmp_path: Path, name:
     assert "secret" not in str(raised.value)
     assert (WRONG[name] in str(raised.value)) != KNOBS[name].is_secret
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("WEBHOOK_URL", "http://hook:port/secret"), ("COLLECTOR_URL", "http://[collector:8080"), ("GRAFANA_URL", "http://a:0"),
+    ("TELEGRAM_CHAT_ID", "9" * 26), ("GRAFANA_URL", "https://me:secret@grafana.example"),
+])  # fmt: skip
+def test_what_alertmanager_or_a_browser_could_not_use(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name) as raised:
+        write(tmp_path, {**FULL, name: value})
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("hours", ["24:00-07:00", "07:00-07:00", "7-8", "22:00-07:00 Mars/Olympus", "22:00", "a-b"])

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from trainvitals.config import one_of, whole
@@ -44,7 +45,7 @@ class Knob:
         try:
             return self.check(value)
         except (ValueError, KeyError) as error:
-            told = HIDDEN if self.is_secret else value
+            told = HIDDEN if self.is_secret or ("://" in value and "@" in value) else value
             raise SettingError(self.name, told, self.check.__doc__ or "") from error
 
 
@@ -64,7 +65,22 @@ def link(value: str) -> str:
     """give an address as a browser takes it, such as https://gpu.example:3000, without password, ? and #"""
     if not _LINK.fullmatch(value):
         raise ValueError
-    return value.rstrip("/")
+    return _with_a_host(value).rstrip("/")
+
+
+def url(value: str) -> str:
+    """give the whole address, such as https://hooks.example.org/abc"""
+    if not _URL.fullmatch(value):
+        raise ValueError
+    return _with_a_host(value)
+
+
+def _with_a_host(value: str) -> str:
+    """ValueError also for a port that is none."""
+    parts = urlsplit(value)
+    if not parts.hostname or parts.port == 0:
+        raise ValueError
+    return value
 
 
 def addresses(value: str) -> str:
@@ -77,9 +93,10 @@ def addresses(value: str) -> str:
 
 def chat(value: str) -> int:
     """give the chat's number, which is below zero for a group"""
-    if not int(value):
+    number = int(value)
+    if not number or not -(2**63) <= number < 2**63:
         raise ValueError
-    return int(value)
+    return number
 
 
 def quiet_hours(value: str) -> QuietHours:
@@ -97,7 +114,6 @@ def quiet_hours(value: str) -> QuietHours:
     return QuietHours(match[1], match[2], zone)
 
 
-_url = _matching(_URL, "give the whole address, such as https://hooks.example.org/abc")
 _word = _matching(r"[^\s{}]+(?: [^\s{}]+)*", "give a name without braces")
 _pushover = _matching(r"[A-Za-z0-9]{30}", "give the 30 letters and digits that Pushover shows")
 
@@ -111,19 +127,19 @@ KNOBS = {
         Knob("SMTP_TO", addresses),
         Knob("SMTP_USER", _word),
         Knob("SMTP_PASSWORD", str, is_secret=True),
-        Knob("SLACK_WEBHOOK_URL", _url, is_secret=True),
+        Knob("SLACK_WEBHOOK_URL", url, is_secret=True),
         Knob("SLACK_CHANNEL", _matching(_CHANNEL, "give a channel such as #gpus")),
         Knob("PAGERDUTY_KEY", _matching(r"[A-Za-z0-9_+-]{16,80}", "give the Events API v2 integration key"),
              is_secret=True),
         Knob("TELEGRAM_BOT_TOKEN", _matching(r"\d{3,}:[\w-]{20,}", "give the token as BotFather shows it"),
              is_secret=True),
         Knob("TELEGRAM_CHAT_ID", chat),
-        Knob("DISCORD_WEBHOOK_URL", _url, is_secret=True),
+        Knob("DISCORD_WEBHOOK_URL", url, is_secret=True),
         Knob("PUSHOVER_TOKEN", _pushover, is_secret=True),
         Knob("PUSHOVER_USER", _pushover, is_secret=True),
-        Knob("WEBHOOK_URL", _url, is_secret=True),
-        Knob("DEADMAN_URL", _url, is_secret=True),
-        Knob("COLLECTOR_URL", _url, "http://collector:8080", is_secret=True),
+        Knob("WEBHOOK_URL", url, is_secret=True),
+        Knob("DEADMAN_URL", url, is_secret=True),
+        Knob("COLLECTOR_URL", url, "http://collector:8080", is_secret=True),
         Knob("QUIET_HOURS", quiet_hours),
         Knob("GRAFANA_URL", link),
         Knob("PROMETHEUS_URL", link),

@@ -15,6 +15,8 @@ from trainvitals.journal.node_events import read_events
 from trainvitals.journal.record import seconds
 
 View = dict[str, list[Alert]]
+# A longer text pushes what follows in its own row alone.
+WIDEST = 48
 _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 
 
@@ -50,7 +52,7 @@ def _place(labels: Mapping[str, Any]) -> str:
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
