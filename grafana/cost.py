@@ -4,13 +4,13 @@ from grafana.lib import Dashboard, Row, Variable
 from grafana.parts import (
     INSTANCES,
     JOBS,
-    NODE_LINK,
-    RUN_LINK,
     RUNS,
     falling,
     judged,
     line,
     linked,
+    node_link,
+    run_link,
     shown,
     stat,
     table,
@@ -26,8 +26,10 @@ NEEDS_RULES = (
 )
 JOULES_PER_KWH = "3600000"
 CO2 = Variable("co2", "g CO₂ per kWh", "400", text=True)
+VARIABLES = (JOBS, INSTANCES, RUNS, CO2)
 HERE = selector(NODE)
 OF_RUN = selector(RUN)
+DOLLARS = f"sum(node:price:dollars_per_hour{HERE})"
 
 
 def over_range(rate_per_hour: str) -> str:
@@ -39,9 +41,9 @@ def is_it_well() -> Row:
     energy = f"sum(increase(gpu:energy:joules_total{HERE}[$__range])) / {JOULES_PER_KWH}"
     goodput = f"avg(avg_over_time(run:goodput:ratio{OF_RUN}[$__range]))"
     return Row("", 4, (
-        stat("Cost per hour", "What all nodes cost an hour, where their price was set.",
-             "fleet:cost:dollars_per_hour", unit="currencyUSD", decimals=2),
-        stat("Cost", "What all nodes cost in the time shown.", over_range("fleet:cost:dollars_per_hour"),
+        stat("Cost per hour", "What these nodes cost an hour, where their price was set.", DOLLARS,
+             unit="currencyUSD", decimals=2),
+        stat("Cost", "What these nodes cost in the time shown.", over_range(DOLLARS),
              unit="currencyUSD", decimals=2),
         stat("Wasted", "Cost of the time in which runs made no progress, in the time shown.",
              over_range(f"sum(run:waste:dollars_per_hour{OF_RUN})"), unit="currencyUSD", decimals=2),
@@ -55,7 +57,7 @@ def is_it_well() -> Row:
 
 def per_run() -> Row:
     columns = (
-        linked("Run", RUN_LINK),
+        linked("Run", run_link(VARIABLES)),
         judged("Productive", "percentunit", falling(threshold("goodput:ratio")), decimals=0),
         shown("Energy", "kwatth", decimals=2), shown("CO₂", "massg", decimals=0), shown("GPUs", "short", decimals=0),
     )  # fmt: skip
@@ -85,8 +87,9 @@ def per_gpu() -> Row:
         "Busy": f"max by (instance, gpu, uuid) (avg_over_time(gpu:utilization:ratio{HERE}[$__range]))",
     }
     columns = (
-        linked("Node", NODE_LINK), shown("Per hour", "currencyUSD", decimals=2), shown("Energy", "kwatth", decimals=2),
-        shown("CO₂", "massg", decimals=0), shown("Busy", "percentunit", decimals=0),
+        linked("Node", node_link(VARIABLES)), shown("Per hour", "currencyUSD", decimals=2),
+        shown("Energy", "kwatth", decimals=2), shown("CO₂", "massg", decimals=0),
+        shown("Busy", "percentunit", decimals=0),
     )  # fmt: skip
     return Row("By GPU, least busy first", 9, (
         table("GPUs", "Each GPU's share of its node's price, and what it did in the time shown.",
@@ -109,7 +112,7 @@ def course() -> Row:
 
 DASHBOARD = Dashboard(
     "trainvitals-cost", "TrainVitals / Cost and energy", "What do runs and GPUs cost, and how much of it is wasted?",
-    (JOBS, INSTANCES, RUNS, CO2),
+    VARIABLES,
     (is_it_well(), per_run(), per_gpu(), course(),
      Row("", 3, (text("About this dashboard", "What it needs to show anything.", NEEDS_RULES),))),
     since="now-24h",

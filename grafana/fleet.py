@@ -1,20 +1,21 @@
 """Fleet: is everything well, what does it cost, and where to look first."""
 
-from grafana.lib import Column, Dashboard, Row
+from grafana.lib import Column, Dashboard, Row, Steps
 from grafana.parts import (
     INSTANCES,
     JOBS,
-    NODE_LINK,
     NONE_ALLOWED,
     NONE_WANTED,
-    RANKS_LINK,
-    RUN_LINK,
     RUNS,
     falling,
     judged,
     line,
     linked,
+    node_link,
+    over_whole,
+    ranks_link,
     rising,
+    run_link,
     shown,
     stat,
     table,
@@ -37,26 +38,37 @@ SEVERITIES = {
         "0": {"text": "well", "color": "green", "index": 3},
     },
 }
+VARIABLES = (JOBS, INSTANCES, RUNS)
+TO_NODE = node_link(VARIABLES)
+HERE = selector(NODE)
+IDLE = (
+    f"count(avg_over_time(gpu:utilization:ratio{HERE}[5m]) < {threshold('gpu_idle:ratio'):g})"
+    f" or 0 * count(gpu:utilization:ratio{HERE})"
+)
+# Alerts of no node or of no run concern all.
+CHOSEN = 'instance=~"$instance|", run=~"$run|"'
 RUNNING = f'max by (run) (training_run_status{{status="running", {JOB}, {RUN}}}) == 1'
 
 
 def is_it_well() -> Row:
+    running = f"count({RUNNING}) or 0 * count(trainvitals_build_info{{{JOB}}})"
     return Row("", 4, (
-        stat("Pages", "Alerts that somebody has to get up for, firing now.", firing('severity="page"'),
-             steps=NONE_ALLOWED),
-        stat("Tickets", "Alerts for this working day, firing now.", firing('severity="ticket"'), steps=NONE_WANTED),
+        stat("Pages", "Alerts that somebody has to get up for, firing now.", firing(f'severity="page", {CHOSEN}'),
+             unit="short", steps=NONE_ALLOWED),
+        stat("Tickets", "Alerts for this working day, firing now.", firing(f'severity="ticket", {CHOSEN}'),
+             unit="short", steps=NONE_WANTED),
         stat("GPUs missing", "GPUs that nodes should have and that do not answer.",
-             f"sum(node:gpus_expected:count{{{NODE}}}) - sum(node:gpus:count{{{NODE}}})", steps=NONE_ALLOWED),
-        stat("Idle GPUs", "GPUs that did next to nothing in the last five minutes.", "fleet:idle_gpus:count",
+             f"sum(node:gpus_expected:count{HERE}) - sum(node:gpus:count{HERE})", unit="short", steps=NONE_ALLOWED),
+        stat("Idle GPUs", "GPUs that did next to nothing in the last five minutes.", IDLE, unit="short",
              steps=NONE_WANTED),
-        stat("Running", "Training runs that go on now.", f"count({RUNNING}) or 0 * count(up)"),
-        stat("Cost per hour", "What all nodes cost an hour, where their price was set.",
-             "fleet:cost:dollars_per_hour", unit="currencyUSD", decimals=2),
+        stat("Running", "Training runs that go on now.", running, unit="short"),
+        stat("Cost per hour", "What these nodes cost an hour, where their price was set.",
+             f"sum(node:price:dollars_per_hour{HERE})", unit="currencyUSD", decimals=2),
     ))  # fmt: skip
 
 
 def alerts(severity: str) -> str:
-    return f'ALERTS{{alertstate="firing", severity="{severity}"}}'
+    return f'ALERTS{{alertstate="firing", severity="{severity}", {CHOSEN}}}'
 
 
 def alerts_by(label: str, chosen: str) -> str:
@@ -72,7 +84,7 @@ def where() -> Row:
         f"max by ({place}) (3 * {alerts('page')} or 2 * {alerts('ticket')} or {alerts('info')} or 0 * {watchdog})"
     )
     active = f"time() - min by ({place}) (ALERTS_FOR_STATE) and {firing_now}"
-    ranks = f'count by ({place}) (ALERTS{{alertstate="firing", rank!=""}})'
+    ranks = f'count by ({place}) (ALERTS{{alertstate="firing", rank!="", {CHOSEN}}})'
     runbook = {
         "title": "What to do",
         "url": "https://github.com/trainvitals/trainvitals/blob/main/docs/runbooks/${__value.raw}.md",
@@ -83,18 +95,17 @@ def where() -> Row:
         table("Alerts", "What fires now and where, the gravest first; Watchdog always does, else nobody is looking.",
               names, {"Severity": firing_now, "Active for": active, "Ranks": ranks},
               worst="Severity", unit="s",
-              columns=(grave, shown("Ranks", "short"), linked("Alert", runbook), linked("Node", NODE_LINK),
-                       linked("Run", RUN_LINK))),
+              columns=(grave, shown("Ranks", "short"), linked("Alert", runbook), linked("Node", TO_NODE),
+                       linked("Run", run_link(VARIABLES)))),
     ))  # fmt: skip
 
 
 def nodes() -> Row:
-    here = selector(NODE)
     columns = (
-        linked("Node", NODE_LINK),
+        linked("Node", TO_NODE),
         judged("Alerts", "short", NONE_WANTED),
         judged("GPUs missing", "short", NONE_ALLOWED),
-        judged("Hottest", "celsius", rising(threshold("gpu_temperature:celsius"))),
+        judged("Hottest", "celsius", over_whole("gpu_temperature:celsius")),
         judged("Fullest memory", "percentunit", rising(threshold("gpu_memory:ratio")), decimals=0),
         shown("Utilization", "percentunit", decimals=0),
         judged("Idle held", "short", NONE_WANTED),
@@ -106,17 +117,17 @@ def nodes() -> Row:
     )
     values = {
         # A node that is gone has none of the other columns, but it has its alert.
-        "Alerts": f"{alerts_by('instance', NODE)} or 0 * max by (instance) (node:gpus:count{here})",
-        "GPUs missing": f"max by (instance) (node:gpus_expected:count{here} - on (instance) node:gpus:count{here})",
-        "Hottest": f"max by (instance) (gpu:temperature:celsius{here})",
-        "Fullest memory": f"max by (instance) (gpu:memory_used:ratio{here})",
-        "Utilization": f"avg by (instance) (gpu:utilization:ratio{here})",
-        "Idle held": f"sum by (instance) (gpu:idle_allocated{here})",
-        "Power": f"max by (instance) (node:gpu_power:watts{here})",
-        "CPU": f"max by (instance) (host:cpu:ratio{here})",
-        "Memory": f"max by (instance) (host:memory_used:ratio{here})",
-        "Disk left": f"min by (instance) (host:filesystem_free:ratio{here})",
-        "Per hour": f"max by (instance) (node:price:dollars_per_hour{here})",
+        "Alerts": f"{alerts_by('instance', NODE)} or 0 * max by (instance) (node:gpus:count{HERE})",
+        "GPUs missing": f"max by (instance) (node:gpus_expected:count{HERE} - on (instance) node:gpus:count{HERE})",
+        "Hottest": f"max by (instance) (gpu:temperature:celsius{HERE})",
+        "Fullest memory": f"max by (instance) (gpu:memory_used:ratio{HERE})",
+        "Utilization": f"avg by (instance) (gpu:utilization:ratio{HERE})",
+        "Idle held": f"sum by (instance) (gpu:idle_allocated{HERE})",
+        "Power": f"max by (instance) (node:gpu_power:watts{HERE})",
+        "CPU": f"max by (instance) (host:cpu:ratio{HERE})",
+        "Memory": f"max by (instance) (host:memory_used:ratio{HERE})",
+        "Disk left": f"min by (instance) (host:filesystem_free:ratio{HERE})",
+        "Per hour": f"max by (instance) (node:price:dollars_per_hour{HERE})",
     }
     return Row("Nodes, worst first", 8, (
         table("Nodes", "Each node and its GPUs; the name opens the GPU dashboard.", {"instance": "Node"}, values,
@@ -128,7 +139,7 @@ def runs() -> Row:
     here = selector(RUN)
     alive = f"and on (run) ({RUNNING})"
     columns = (
-        linked("Run", RUN_LINK, RANKS_LINK),
+        linked("Run", run_link(VARIABLES), ranks_link(VARIABLES)),
         judged("Alerts", "short", NONE_WANTED),
         judged("Productive", "percentunit", falling(threshold("goodput:ratio")), decimals=0),
         judged(
@@ -140,7 +151,7 @@ def runs() -> Row:
         judged(
             "Worst rank", "none", rising(threshold("straggler:ratio"), threshold("straggler_page:ratio")), decimals=2
         ),
-        judged("Last step, ago", "s", rising(threshold("stall:seconds"), threshold("stall:seconds"))),
+        judged("Last step, ago", "s", Steps("green", ((threshold("stall:seconds"), "red"),))),
         shown("GPUs", "short"),
         shown("Per hour", "currencyUSD", decimals=2),
     )
@@ -160,20 +171,19 @@ def runs() -> Row:
 
 
 def course() -> Row:
-    here = selector(NODE)
     return Row("Over time", 8, (
         line("GPU utilization by node", "Mean over the GPUs of each node.",
-             (f"avg by (instance) (gpu:utilization:ratio{here})", "{{instance}}"), unit="percentunit", minimum=0,
+             (f"avg by (instance) (gpu:utilization:ratio{HERE})", "{{instance}}"), unit="percentunit", minimum=0,
              maximum=1, width=8),
         line("GPU power by node", "Power of the GPUs of each node together.",
-             (f"max by (instance) (node:gpu_power:watts{here})", "{{instance}}"), unit="watt", minimum=0, width=8),
+             (f"max by (instance) (node:gpu_power:watts{HERE})", "{{instance}}"), unit="watt", minimum=0, width=8),
         line("Idle GPUs over time", "GPUs that did next to nothing in the last five minutes.",
-             ("fleet:idle_gpus:count", "idle"), unit="short", minimum=0, width=8),
+             (IDLE, "idle"), unit="short", minimum=0, width=8),
     ))  # fmt: skip
 
 
 DASHBOARD = Dashboard(
-    "trainvitals-fleet", "TrainVitals / Fleet", "Is everything well, and if not, where?", (JOBS, INSTANCES, RUNS),
+    "trainvitals-fleet", "TrainVitals / Fleet", "Is everything well, and if not, where?", VARIABLES,
     (is_it_well(), where(), nodes(), runs(), course(),
      Row("", 3, (text("About this dashboard", "What it needs to show anything.", NEEDS_RULES),))),
 )  # fmt: skip

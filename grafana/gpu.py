@@ -10,6 +10,8 @@ from grafana.gpu_panels import (
     TEMPERATURE,
     THROTTLED_BY,
     UNCORRECTED,
+    XID_AGE,
+    XID_NEVER,
     per_minute,
 )  # fmt: skip
 from grafana.lib import Dashboard, Panel, Query, Row, Steps
@@ -21,22 +23,21 @@ from grafana.parts import (
     ONE_INSTANCE,
     judged,
     line,
+    over_whole,
     rising,
+    shown,
     stat,
     table,
 )  # fmt: skip
-from grafana.queries import GPU, JOB, NODE, gpu
+from grafana.queries import GPU, JOB, THE_NODE, gpu
 from grafana.thresholds import threshold
 
 LEGEND = "GPU {{gpu}}"
 HARDWARE = 'reason=~"hw_slowdown|hw_thermal_slowdown|hw_power_brake"'
 SLOWED = gpu("gpu:throttle:active", "gpu_throttle_active", split="reason", only=HARDWARE)
 MISSING = (
-    f"sum(node:gpus_expected:count{{{NODE}}} or on (instance) gpu_expected_count{{{JOB}, {NODE}}})"
-    f" - sum(node:gpus:count{{{NODE}}} or on (instance) gpu_count{{{JOB}, {NODE}}})"
-)
-XID_AGE = "time() - max by (gpu, uuid, xid) ({})".format(
-    gpu("gpu:xid_last:timestamp_seconds", "gpu_xid_last_timestamp_seconds", split="xid")
+    f"sum(node:gpus_expected:count{{{THE_NODE}}} or on (instance) gpu_expected_count{{{JOB}, {THE_NODE}}})"
+    f" - sum(node:gpus:count{{{THE_NODE}}} or on (instance) gpu_count{{{JOB}, {THE_NODE}}})"
 )
 
 
@@ -45,19 +46,22 @@ def by_gpu(expr: str) -> str:
 
 
 def is_it_well() -> Row:
-    margin = Steps("red", ((1, "orange"), (threshold("gpu_thermal_margin:celsius"), "green")))
+    # In whole degrees: at the limit itself somebody is paged, at the margin itself there is a ticket.
+    margin = Steps("red", ((1, "orange"), (threshold("gpu_thermal_margin:celsius") + 1, "green")))
     return Row("", 4, (
-        stat("GPUs missing", "GPUs that this node should have and that do not answer.", MISSING, steps=NONE_ALLOWED),
+        stat("GPUs missing", "GPUs that this node should have and that do not answer.", MISSING, unit="short",
+             steps=NONE_ALLOWED),
         stat("Hottest GPU", "Temperature of the hottest die.", f"max({TEMPERATURE})", unit="celsius",
-             steps=rising(threshold("gpu_temperature:celsius"))),
+             steps=over_whole("gpu_temperature:celsius")),
         stat("Least margin to slowdown", "Degrees left until a device slows itself down.",
              f"min(({SLOWDOWN}) - on (instance, uuid) ({TEMPERATURE}))", unit="celsius", steps=margin),
         stat("Fullest memory", "Used share of the fullest device memory.", f"max({MEMORY_RATIO})",
              unit="percentunit", steps=rising(threshold("gpu_memory:ratio"))),
         stat("Slowed by hardware now", "GPUs whose hardware holds the clocks down: heat, supply or power brake.",
-             f"count(max by (instance, uuid) ({SLOWED}) == 1) or 0 * max({TEMPERATURE})", steps=NONE_ALLOWED),
+             f"count(max by (instance, uuid) ({SLOWED}) == 1) or 0 * count({SLOWED})", unit="short",
+             steps=NONE_ALLOWED),
         stat("Uncorrectable errors", "Memory errors that could not be corrected, since the driver was loaded.",
-             f"sum({UNCORRECTED})", steps=NONE_ALLOWED),
+             f"sum({UNCORRECTED})", unit="short", steps=NONE_ALLOWED),
     ))  # fmt: skip
 
 
@@ -109,7 +113,7 @@ def errors() -> Row:
     return Row("Errors", 8, (
         table("Xid errors", "What the driver reported, last first; GpuXidFatal's runbook says what a code asks for.",
               {**names, "xid": "Xid"}, {"Seen, ago": XID_AGE}, worst="Seen, ago", ascending=True, width=10,
-              no_value="No Xid was seen", unit="s"),
+              unit="s", columns=(shown("Seen, ago", "s", mappings=[XID_NEVER]),)),
         table("Memory errors", "Errors since the driver was loaded, rows that wait for a reset, rows past repair.",
               names, rows, worst="Uncorrectable", width=14, unit="short", columns=bad),
     ))  # fmt: skip

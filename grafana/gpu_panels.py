@@ -4,6 +4,8 @@ from typing import Any
 
 from grafana.queries import GPU, JOB, RATE, gpu, selector
 
+Json = dict[str, Any]
+
 MEMORY_RATIO = (
     f"gpu:memory_used:ratio{{{GPU}}} or on (instance, uuid) "
     f"gpu_memory_used_mb{{{JOB}, {GPU}}} / gpu_memory_total_mb{{{JOB}, {GPU}}}"
@@ -19,6 +21,17 @@ NVLINK_BYTES = (
     f"gpu:nvlink_bytes:rate{{{GPU}}} or on (instance, uuid) "
     f"sum by (instance, gpu, uuid) (rate(gpu_nvlink_bytes_total{{{JOB}, {GPU}}}{RATE}))"
 )
+# What reads Xids and answers now: only of its GPUs can be said that none was seen. DCGM's is the code itself.
+WATCHED = (
+    f"max by (gpu, uuid) (gpu_temperature_celsius{{{JOB}, {GPU}}}) or on (gpu, uuid) max by (gpu, uuid) (label_join("
+    f'(DCGM_FI_DEV_XID_ERRORS{{{GPU}}} or DCGM_FI_DEV_XID_ERROR{{{GPU}}}) == 0, "uuid", "", "UUID"))'
+)
+XIDS = "max by (gpu, uuid, xid) ({})".format(
+    gpu("gpu:xid_last:timestamp_seconds", "gpu_xid_last_timestamp_seconds", split="xid")
+)
+# Where none was seen it is as long ago as the epoch, which comes last and is shown as a word.
+XID_AGE = f'time() - ({XIDS} or on (gpu, uuid) label_replace(0 * ({WATCHED}), "xid", "none", "", ""))'
+XID_NEVER: Json = {"type": "range", "options": {"from": 1e9, "to": None, "result": {"text": "never", "index": 0}}}
 
 
 def per_minute(recorded: str, raw: str) -> str:
@@ -54,7 +67,7 @@ def gravest(series: str, *only: str) -> str:
 
 
 THROTTLED_BY = f"{gravest('gpu:throttle:active')} or on (instance, uuid) {gravest('gpu_throttle_active', JOB)}"
-REASON_NAMES: dict[str, Any] = {
+REASON_NAMES: Json = {
     "type": "value",
     "options": {
         "0": {"text": "none", "color": "green", "index": 0},

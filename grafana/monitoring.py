@@ -9,22 +9,28 @@ AGENT = selector(JOB, NODE)
 WATCHED = selector(NODE)
 
 
+def in_last_hour(counter: str) -> str:
+    """What was counted; but a 0 is told only while somebody answers who would count."""
+    return f"sum(increase({counter}[1h])) > 0 or 0 * count({counter})"
+
+
 def is_it_well() -> Row:
     return Row("", 4, (
         stat("Targets down", "What Prometheus should read and cannot.", "count(up == 0) or 0 * count(up)",
-             steps=NONE_ALLOWED),
+             unit="short", steps=NONE_ALLOWED),
         stat("Watchdog", "The alert that always fires, so that silence is noticed; 1 is well.",
              'count(ALERTS{alertname="Watchdog", alertstate="firing"}) or 0 * count(up)',
-             steps=Steps("red", ((1, "green"),))),
+             unit="short", steps=Steps("red", ((1, "green"),))),
         stat("Rules failing", "Evaluations that failed in the last hour.",
-             "sum(increase(prometheus_rule_evaluation_failures_total[1h]))", steps=NONE_ALLOWED, decimals=0),
+             in_last_hour("prometheus_rule_evaluation_failures_total"), unit="short", steps=NONE_WANTED, decimals=0),
         stat("Notifications failing", "Messages that Alertmanager could not deliver in the last hour.",
-             "sum(increase(alertmanager_notifications_failed_total[1h]))", steps=NONE_ALLOWED, decimals=0),
+             in_last_hour("alertmanager_notifications_failed_total"), unit="short", steps=NONE_ALLOWED, decimals=0),
         stat("Sources down", "What an agent should read and cannot: drivers, the host, journals.",
              f"count(trainvitals_source_up{AGENT} == 0) or 0 * count(trainvitals_source_up{AGENT})",
-             steps=NONE_ALLOWED),
+             unit="short", steps=NONE_WANTED),
         stat("Records lost", "Journal records that agents could not write in the last hour: no space, no folder.",
-             f"sum(increase(trainvitals_journal_records_dropped_total{AGENT}[1h]))", steps=NONE_WANTED, decimals=0),
+             in_last_hour(f"trainvitals_journal_records_dropped_total{AGENT}"), unit="short", steps=NONE_WANTED,
+             decimals=0),
     ))  # fmt: skip
 
 
@@ -34,8 +40,8 @@ def targets() -> Row:
         "Up": f"max by (job, instance) (up{WATCHED})",
         "Read in": f"max by (job, instance) (scrape_duration_seconds{WATCHED})",
         "Series": f"max by (job, instance) (scrape_samples_post_metric_relabeling{WATCHED})",
-        "Of its usual": f"max by (job, instance) (scrape_samples_scraped{WATCHED}"
-                        f" / avg_over_time(scrape_samples_scraped{WATCHED}[1h]))",
+        "Of its usual": f"max by (job, instance) (scrape_samples_post_metric_relabeling{WATCHED}"
+                        f" / avg_over_time(scrape_samples_post_metric_relabeling{WATCHED}[1h]))",
     }  # fmt: skip
     shrunk = Steps("orange", ((threshold("scrape_shrunk:ratio"), "green"),))
     columns = (

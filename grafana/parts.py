@@ -1,9 +1,12 @@
 """What several dashboards are put together from: variables, judgements by colour, links and tables."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from grafana.lib import Column, Panel, Query, Steps, Variable
 from grafana.looks import COLORED_CELL
+from grafana.queries import THE_NODE
+from grafana.thresholds import threshold
 
 Json = dict[str, Any]
 
@@ -15,7 +18,7 @@ INSTANCES = Variable("instance", "Node", f'label_values({{__name__=~"{ANY_GPU}|u
 ONE_INSTANCE = Variable(
     "instance", "Node", f'label_values({{__name__=~"{ANY_GPU}", {OF_JOB}}}, instance)', several=False
 )
-GPUS = Variable("gpu", "GPU", f'label_values({{__name__=~"{ANY_GPU}", {OF_JOB}, instance=~"$instance"}}, gpu)')
+GPUS = Variable("gpu", "GPU", f'label_values({{__name__=~"{ANY_GPU}", {OF_JOB}, {THE_NODE}}}, gpu)')
 RUNS = Variable("run", "Run", 'label_values(training_run_info{job=~"$job"}, run)')
 # The run that was started last comes first.
 ONE_RUN = Variable(
@@ -23,7 +26,7 @@ ONE_RUN = Variable(
     "Run",
     'query_result(sort_desc(max by (run) (training_start_timestamp_seconds{job=~"$job"})))',
     several=False,
-    pick='/run="([^"]+)"/',
+    pick='/run="(.+)"\\}/',
 )
 
 NEUTRAL = Steps("blue")
@@ -38,19 +41,33 @@ def rising(ticket: float, page: float | None = None) -> Steps:
     return Steps("green", tuple(above))
 
 
+def over_whole(name: str) -> Steps:
+    """Bad above a number of whole degrees, which is from the next one on."""
+    return rising(threshold(name) + 1)
+
+
 def falling(ticket: float, bad: str = "orange") -> Steps:
     return Steps(bad, ((ticket, "green"),))
 
 
-def link(title: str, uid: str, *variables: str) -> Json:
-    """To another dashboard with the time shown here; each variable `run=${...}` is set there."""
-    given = "&".join(f"var-{variable}" for variable in ("datasource=${datasource}", *variables))
-    return {"title": title, "url": f"/d/{uid}?${{__url_time_range}}&{given}", "targetBlank": False}
+def link(title: str, uid: str, here: Sequence[Variable], variable: str, column: str) -> Json:
+    """To another dashboard with the time and all that is chosen here, but `variable` as `column` of the row says."""
+    given = f"var-{variable}=${{__data.fields.{column}:percentencode}}"
+    kept = [f"${{{each.name}:queryparam}}" for each in here if each.name != variable]
+    url = "&".join((f"/d/{uid}?${{__url_time_range}}", "var-datasource=${datasource}", *kept, given))
+    return {"title": title, "url": url, "targetBlank": False}
 
 
-NODE_LINK = link("The GPUs of this node", "trainvitals-gpu", "instance=${__data.fields.Node}")
-RUN_LINK = link("This run", "trainvitals-run", "run=${__data.fields.Run}")
-RANKS_LINK = link("The ranks of this run", "trainvitals-ranks", "run=${__data.fields.Run}")
+def node_link(here: Sequence[Variable]) -> Json:
+    return link("The GPUs of this node", "trainvitals-gpu", here, "instance", "Node")
+
+
+def run_link(here: Sequence[Variable]) -> Json:
+    return link("This run", "trainvitals-run", here, "run", "Run")
+
+
+def ranks_link(here: Sequence[Variable]) -> Json:
+    return link("The ranks of this run", "trainvitals-ranks", here, "run", "Run")
 
 
 def stat(title: str, description: str, expr: str, **settings: Any) -> Panel:

@@ -8,8 +8,12 @@ With our rules every exporter's GPUs are shown, without them those that our coll
 
 JOB = 'job=~"$job"'
 NODE = 'instance=~"$instance"'
-GPU = f'{NODE}, gpu=~"$gpu"'
 RUN = 'run=~"$run"'
+# Grafana escapes for a regular expression only where several can be chosen, and its escape for = knows no quotes: one
+# choice stands between backquotes, where PromQL reads all but a backquote as it is.
+THE_NODE = "instance=`${instance:raw}`"
+THE_RUN = "run=`${run:raw}`"
+GPU = f'{THE_NODE}, gpu=~"$gpu"'
 RATE = "[$__rate_interval]"
 # What a rank does before it waits for the others: only there a straggler differs from its peers.
 OWN_WORK = 'phase=~"data_wait|forward"'
@@ -42,11 +46,11 @@ def while_stepping(value: str) -> str:
 
 def of_run(recorded: str, raw: str, how: str = "sum", by: str = "run") -> str:
     """A run may be spread over nodes: `how` makes one value of it."""
-    return f"{how} by ({by}) ({recorded}{{{RUN}}}) or on ({by}) ({raw})"
+    return f"{how} by ({by}) ({recorded}{{{THE_RUN}}}) or on ({by}) ({raw})"
 
 
 def rank_raw(name: str, only: str = "") -> str:
-    return name + selector(only, JOB, RUN)
+    return name + selector(only, JOB, THE_RUN)
 
 
 def per_second(name: str, only: str = "") -> str:

@@ -1,14 +1,15 @@
 """Ranks: do all keep step, and if not, which one holds the others up, and where is it?"""
 
 from grafana.lib import Dashboard, Panel, Query, Row
-from grafana.parts import JOBS, NODE_LINK, NONE_ALLOWED, ONE_RUN, judged, line, linked, rising, shown, stat, table
-from grafana.queries import RUN, on_its_gpus, own_seconds_per_step, phase_share, rank_raw, step_seconds, straggling
+from grafana.parts import JOBS, NONE_ALLOWED, ONE_RUN, judged, line, linked, node_link, rising, shown, stat, table
+from grafana.queries import THE_RUN, on_its_gpus, own_seconds_per_step, phase_share, rank_raw, step_seconds, straggling
 from grafana.thresholds import threshold
 
+VARIABLES = (JOBS, ONE_RUN)
 LEGEND = "rank {{rank}}"
-RATIO = f"max by (run, rank) (run:straggler:ratio{{{RUN}}}) or on (run, rank) ({straggling()})"
+RATIO = f"max by (run, rank) (run:straggler:ratio{{{THE_RUN}}}) or on (run, rank) ({straggling()})"
 STEP_TIME = (
-    f"max by (run, rank) (run:rank_step_duration:seconds{{{RUN}}}) or on (run, rank) ({step_seconds('run, rank')})"
+    f"max by (run, rank) (run:rank_step_duration:seconds{{{THE_RUN}}}) or on (run, rank) ({step_seconds('run, rank')})"
 )
 OWN_TIME = own_seconds_per_step()
 DATA_WAIT = phase_share('phase="data_wait"', by="run, rank")
@@ -31,7 +32,7 @@ def is_it_well() -> Row:
              f"topk(1, {placed(RATIO)})", legend="rank {{rank}} on {{instance}}", width=8, steps=SLOW, decimals=2,
              unit="none", options={"textMode": "value_and_name"}),
         stat("Ranks left behind", "Ranks whose last step is far older than that of the others.",
-             f"count({FAR_BEHIND}) or 0 * count({LAST})", steps=NONE_ALLOWED),
+             f"count({FAR_BEHIND}) or 0 * count({LAST})", unit="short", steps=NONE_ALLOWED),
         stat("Apart in steps", "Steps between the rank that is furthest and the one that is least far.",
              f"max({STEP}) - min({STEP})", unit="short"),
         stat("Apart in time", "Time between the last steps of the first and of the last rank.",
@@ -42,8 +43,10 @@ def is_it_well() -> Row:
 
 
 def heat(title: str, description: str, expr: str) -> Panel:
-    return Panel(title, description, (Query(expr, LEGEND),), kind="heatmap", unit="s",
-                 options={"cellValues": {"unit": "s"}})  # fmt: skip
+    # Rows whose names are but numbers are put in the order of numbers, others in that of text.
+    axis = {"axisPlacement": "left", "axisLabel": "rank", "reverse": False}
+    return Panel(title, description, (Query(expr, "{{rank}}"),), kind="heatmap", unit="s",
+                 options={"cellValues": {"unit": "s"}, "yAxis": axis})  # fmt: skip
 
 
 def maps() -> Row:
@@ -59,7 +62,7 @@ def compared() -> Row:
     columns = (
         judged("Against median", "none", SLOW, decimals=2), shown("Own time", "s"),
         judged("Data wait", "percentunit", STARVED),
-        shown("GPU utilization", "percentunit"), linked("Node", NODE_LINK),
+        shown("GPU utilization", "percentunit"), linked("Node", node_link(VARIABLES)),
     )  # fmt: skip
     values = {
         "Against median": placed(RATIO),
@@ -81,5 +84,5 @@ BUSY = on_its_gpus("gpu:utilization:ratio", "gpu_utilization_percent", " / 100")
 
 DASHBOARD = Dashboard(
     "trainvitals-ranks", "TrainVitals / Ranks", "Do all ranks keep step, and if not, which one holds the others up?",
-    (JOBS, ONE_RUN), (is_it_well(), maps(), compared()),
+    VARIABLES, (is_it_well(), maps(), compared()),
 )  # fmt: skip

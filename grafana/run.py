@@ -5,7 +5,7 @@ from typing import Any
 from grafana.lib import Dashboard, Event, Row, Steps
 from grafana.parts import JOBS, NONE_ALLOWED, ONE_RUN, falling, line, rising, stat
 from grafana.queries import (
-    RUN,
+    THE_RUN,
     firing,
     has_status,
     of_run,
@@ -37,7 +37,7 @@ PLANNED = f"max by (run) ({rank_raw('training_planned_steps')})"
 STEP_SECONDS = of_run("run:step_duration:seconds", step_seconds("run"), how="avg")
 DATA_WAIT = of_run("run:data_wait:ratio", phase_share('phase="data_wait"'), how="avg")
 PHASES = (
-    f"avg by (run, phase) (run:phase:ratio{{{RUN}}}) or on (run, phase) "
+    f"avg by (run, phase) (run:phase:ratio{{{THE_RUN}}}) or on (run, phase) "
     f"(sum by (run, phase) ({per_second('training_phase_seconds_total')})"
     f" / on (run) group_left () (sum by (run) ({per_second('training_phase_seconds_total')}) > 0))"
 )
@@ -50,11 +50,12 @@ def is_it_well() -> Row:
         stat("Status", "What the run is doing, or how it ended.", STATUS, width=3,
              mappings=(STATUS_NAMES,), unit="none"),
         stat("Alerts", "Alerts that fire for this run; it stays empty where no rules are loaded.",
-             firing(f'severity=~"page|ticket", {RUN}'), width=3, steps=NONE_ALLOWED),
-        stat("Last step, ago", "Time since any rank ended a step, while the run is running.", since_step, width=3,
-             unit="s", steps=rising(threshold("stall:seconds"), threshold("stall:seconds"))),
-        stat("NaN or infinite", "Values that were not finite, since the run began.", nonfinite, width=3,
+             firing(f'severity=~"page|ticket", {THE_RUN}'), width=3, unit="short",
              steps=NONE_ALLOWED),
+        stat("Last step, ago", "Time since any rank ended a step, while the run is running.", since_step, width=3,
+             unit="s", steps=Steps("green", ((threshold("stall:seconds"), "red"),))),
+        stat("NaN or infinite", "Values that were not finite, since the run began.", nonfinite, width=3,
+             unit="short", steps=NONE_ALLOWED),
         stat("Waiting for data", "Share of wall time in which ranks wait for their data.", DATA_WAIT, width=3,
              unit="percentunit", steps=rising(threshold("data_wait:ratio"), threshold("data_wait_page:ratio"))),
         stat("Time per step", "Mean wall time of a step now.", STEP_SECONDS, width=3, unit="s"),
@@ -66,7 +67,7 @@ def is_it_well() -> Row:
 
 def learning() -> Row:
     norms = Steps(
-        "red", ((threshold("gradient_vanishing:value"), "green"), (threshold("gradient_norm:value"), "orange"))
+        "orange", ((threshold("gradient_vanishing:value"), "green"), (threshold("gradient_norm:value"), "orange"))
     )
     return Row("Is it learning?", 10, (
         line("Loss", "Loss of the last step, mean over the ranks; a gap is a NaN.",
@@ -122,12 +123,12 @@ def its_own() -> Row:
     ))  # fmt: skip
 
 
-ENDED = 'training_run_status{status!="running", run=~"$run"}'
-FIRING = 'ALERTS{alertstate="firing", severity=~"page|ticket|info", run=~"$run"}'
+ENDED = f'training_run_status{{status!="running", {THE_RUN}}}'
+FIRING = f'ALERTS{{alertstate="firing", severity=~"page|ticket|info", {THE_RUN}}}'
 EVENTS = (
-    Event("Started", f"max by (run) (training_start_timestamp_seconds{selector(RUN)}) * 1000", "blue", "started",
+    Event("Started", f"max by (run) (training_start_timestamp_seconds{selector(THE_RUN)}) * 1000", "blue", "started",
           "{{run}}", at_value=True),
-    Event("Checkpoints", f"max by (run) (training_last_checkpoint_timestamp_seconds{selector(RUN)}) * 1000",
+    Event("Checkpoints", f"max by (run) (training_last_checkpoint_timestamp_seconds{selector(THE_RUN)}) * 1000",
           "green", "checkpoint", "{{run}}", at_value=True),
     Event("Ended", f"max by (run, status) ({ENDED}) == 1 unless max by (run, status) ({ENDED} offset 1m) == 1",
           "purple", "{{status}}", "{{run}}"),

@@ -6,7 +6,7 @@ import promql_parser
 import pytest
 import yaml
 
-from tests.grafana.support import ROOT, UIDS, WITHOUT_RULES, board, choices, events, filled, queries
+from tests.grafana.support import FOLDER, ROOT, UIDS, WITHOUT_RULES, board, choices, events, filled, queries
 from trainvitals import catalog
 
 OTHERS = {
@@ -16,6 +16,7 @@ OTHERS = {
     "prometheus_rule_group_last_duration_seconds", "prometheus_tsdb_head_series",
     "prometheus_tsdb_storage_blocks_bytes", "prometheus_tsdb_wal_storage_size_bytes",
     "alertmanager_notifications_total", "alertmanager_notifications_failed_total",
+    "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR",
 }  # fmt: skip
 EXPORTED = {
     name
@@ -80,6 +81,26 @@ def test_every_query_falls_back_to_what_the_collector_exports(uid):
     profiled = {"SM active", "Tensor cores active", "DRAM active"}
     bound = [each.panel for each in asked(uid) if not series(each.expr) & only_ours and each.panel not in profiled]
     assert bound == []
+
+
+@every_board
+def test_a_single_choice_is_compared_as_it_is_and_several_as_a_pattern(uid):
+    """Grafana escapes a value for a regular expression only where several can be chosen."""
+    text = (FOLDER / f"{uid}.json").read_text(encoding="utf-8")
+    several = {one["name"] for one in board(uid)["templating"]["list"] if one.get("multi")}
+    compared = {*re.findall(r'(=~)\\"\$(\w+)', text), *re.findall(r"(=)`\$\{(\w+):raw\}`", text)}
+    labels = {one["name"] for one in board(uid)["templating"]["list"] if one["type"] == "query"}
+    assert {name for _, name in compared} == labels
+    assert {name for how, name in compared if how == "=~"} == several
+    assert not re.search(r'[^~]=\\"\$', text)
+
+
+@pytest.mark.parametrize("uid", ["trainvitals-run", "trainvitals-ranks"])
+def test_a_run_is_chosen_by_its_whole_name(uid):
+    """Grafana writes a result as text, and escapes nothing in it."""
+    (variable,) = [one for one in board(uid)["templating"]["list"] if one["name"] == "run"]
+    pattern = variable["regex"].removeprefix("/").removesuffix("/")
+    assert re.search(pattern, '{run="the "best" {of} all"} 1760000000 1760000015000')[1] == 'the "best" {of} all'
 
 
 def test_a_variable_that_nobody_gives_is_an_error():
