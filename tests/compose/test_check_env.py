@@ -40,7 +40,7 @@ TOGETHER = [
     ("SLACK_WEBHOOK_URL=http://LOCALHOST:1/x", "SLACK_WEBHOOK_URL", "this machine is host.docker.internal"),
     ("DISCORD_WEBHOOK_URL=http://127.1.2.3/x", "DISCORD_WEBHOOK_URL", "this machine is host.docker.internal"),
     ("COLLECTOR_URL=http://localhost:8080", "COLLECTOR_URL", "the collector is collector:8080"),
-    ("GRAFANA_URL=http://[gpu1", "GRAFANA_DOMAIN", "the name that is in GRAFANA_URL"),
+    ("GRAFANA_URL=http://[gpu1", "GRAFANA_URL", "give an address as a browser takes it"),
     ("SMTP_HOST=mail.example.org", "SMTP_FROM", "SMTP_HOST is set"),
     ("SMTP_PORT=smtp", "SMTP_PORT", "whole number"),
 ]

@@ -91,6 +91,14 @@ class Stack:
         told = fetched(f"{self.url('ALERTMANAGER_PORT')}/api/v2/alerts")
         return {alert["labels"]["alertname"] for alert in told}
 
+    def silence(self, name: str) -> str:
+        told = {"matchers": [{"name": "alertname", "value": name, "isRegex": False}], "createdBy": "test",
+                "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2100-01-01T00:00:00Z", "comment": "kept"}  # fmt: skip
+        return str(fetched(f"{self.url('ALERTMANAGER_PORT')}/api/v2/silences", told)["silenceID"])
+
+    def silences(self) -> list[str]:
+        return [one["id"] for one in fetched(f"{self.url('ALERTMANAGER_PORT')}/api/v2/silences")]
+
 
 def containers(client: Any) -> dict[str, Any]:
     """Those that run, by their service."""

@@ -2,7 +2,7 @@
 
 import docker
 
-from tests.stack.support import Stack, containers, fetched, wait_for
+from tests.stack.support import Stack, containers, wait_for
 
 HEALTHY_SECONDS = 90
 
@@ -41,14 +41,11 @@ def test_every_container_is_hardened_and_listens_on_loopback_alone(stack: Stack,
 def test_down_and_up_keep_data_and_silences(stack: Stack) -> None:
     stack.up()
     wait_for(lambda: stack.prometheus("count_over_time(up[10m]) > 3"), 60)
-    url = f"{stack.url('ALERTMANAGER_PORT')}/api/v2/silences"
-    silence = {"matchers": [{"name": "alertname", "value": "Never", "isRegex": False}], "createdBy": "test",
-               "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2100-01-01T00:00:00Z", "comment": "kept"}  # fmt: skip
-    made = fetched(url, silence)["silenceID"]
+    made = stack.silence("Never")
     oldest = float(stack.prometheus("min(prometheus_tsdb_lowest_timestamp_seconds) or vector(0)")[0]["value"][1])
     count = float(stack.prometheus('count_over_time(up{job="prometheus"}[1h])')[0]["value"][1])
     stack.down()
     stack.up()
-    assert made in [one["id"] for one in fetched(url)]
+    assert made in stack.silences()
     again = 'count_over_time(up{job="prometheus"}[1h])'
     assert wait_for(lambda: float(stack.prometheus(again)[0]["value"][1]) >= count, 30), oldest
