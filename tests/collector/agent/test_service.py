@@ -76,6 +76,19 @@ def test_an_agent_that_stopped_holds_no_descriptor(tmp_path: Path) -> None:
     assert open_descriptors() == before
 
 
+def test_a_gpu_that_went_is_still_missed_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainvitals.agent.service.HOUSEKEEPING_SECONDS", 0.1)
+    kept = layout.gpu_folder(tmp_path, layout.host_name()) / "gpus.json"
+    with running(tmp_path):
+        wait_for(kept.exists)
+    with running(tmp_path, FakeSource([FakeGpu(0)])) as agent:
+        wait_for(lambda: node_value(agent, "gpu_expected_count") == 2)
+        assert node_value(agent, "gpu_count") == 1
+    kept.write_text('{"most": "many"}')
+    with running(tmp_path, FakeSource([FakeGpu(0)])) as agent:
+        assert node_value(agent, "gpu_expected_count") == 1
+
+
 def test_a_gpu_that_went_is_missed_and_makes_the_agent_unhealthy(tmp_path: Path) -> None:
     gpu = FakeGpu(1)
     with running(tmp_path, FakeSource([FakeGpu(0), gpu]), HostSource()) as agent:

@@ -19,14 +19,16 @@ from trainvitals.agent.sampler import Sample, Sampler, SourceState
 from trainvitals.agent.xids import Xids
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.errors import JournalError
-from trainvitals.journal import layout, retention
-from trainvitals.journal.record import seconds
+from trainvitals.journal import layout, retention, small_files
+from trainvitals.journal.record import encode, seconds
+from trainvitals.journal.runs import read_json
 from trainvitals.model import EMPTY, Event, Labels, Reading, Snapshot
 from trainvitals.sources import Source
 
 HOUSEKEEPING_SECONDS = 300.0
 CATCH_UP_SECONDS = 0.05
 HISTORY_SECONDS = 30 * 86400.0
+MOST_GPUS, MAX_GPUS = "gpus.json", 1024
 
 log = logging.getLogger("trainvitals.agent")
 
@@ -52,7 +54,7 @@ class Agent:
         self._expected, self._price = expected_gpus, node_price
         self._caps = {"runs_cap": runs_cap, "node_cap": node_cap}
         self._journal_bytes = 0
-        self._most_gpus = 0
+        self._most_gpus = self._kept_gpus = 0
         self._gpus_seen: dict[Labels, None] = {}
         self._xids = Xids()
         self._stop = threading.Event()
@@ -157,7 +159,7 @@ class Agent:
     def _node(self, gpus: int, sample: Sample) -> Reading:
         told = sum(state.gpu_count for state in sample.sources.values())
         self._most_gpus = max(self._most_gpus, gpus, told)
-        expected = self._expected if self._expected is not None else self._most_gpus
+        expected = self._expected if self._expected is not None else max(self._most_gpus, self._kept_gpus)
         values = {"gpu_count": float(gpus), "gpu_expected_count": float(expected)}
         if self._price is not None:
             values["node_price_dollars_per_hour"] = self._price
@@ -188,7 +190,15 @@ class Agent:
         if self._keeps_log:
             self._node_log.write_event(event)
 
+    def _keep_most_gpus(self) -> None:
+        """Over a reboot too: a GPU that fell off the bus is not to be forgotten by what is to bring it back."""
+        if self._most_gpus > self._kept_gpus:
+            small_files.replace(self._folder / MOST_GPUS, encode({"most": self._most_gpus}))
+            self._kept_gpus = self._most_gpus
+
     def _keep_house(self) -> None:
+        most = (read_json(self._folder / MOST_GPUS) or {}).get("most")
+        self._kept_gpus = most if isinstance(most, int) and 0 < most <= MAX_GPUS else 0
         try:
             self._recall()
         except Exception:
@@ -196,6 +206,7 @@ class Agent:
         while not self._stop.is_set():
             with suppress(OSError):
                 self._journal_bytes = retention.sweep(self.root, self.host, self._clock.now(), **self._caps)
+                self._keep_most_gpus()
             self._stop.wait(HOUSEKEEPING_SECONDS)
 
     def _recall(self) -> None:
