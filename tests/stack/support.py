@@ -131,7 +131,8 @@ def shortened(rules: str) -> str:
     for pattern, short in (
         (r"for: \d+[mh]\b", "for: 0s"),
         (r"(rate\([^()]*)\[[25]m\]", r"\1[30s]"),
-        (r"(training_nonfinite_total\S+) offset 10m", r"\1 offset 1m"),
+        (r"(training_nonfinite_total\S+\[1h\] offset) 10m", r"\1 1m"),
+        (r"(training_nonfinite_total\S+)\[10m\]", r"\1[1m]"),
         (r"(threshold:event_age:seconds\", expr: )\"\d+", r'\1"30'),
         (r"(training_run_status\S+?)(\[| offset )1h", r"\1\g<2>1m"),
     ):
