@@ -1,5 +1,6 @@
 """A .env that cannot be used is told by name, value and fix, before anything starts."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,21 +14,25 @@ from trainvitals.stack.knobs import KNOBS
 
 WRONG = {
     "COMPOSE_PROFILES": ("nodes", "node;server", ","), "COMPOSE_FILE": ("docker-compose.yml", "compose.yaml:x"),
-    "GPU_DRIVER": ("amd",), "GPU_DEVICES": ("all gpus",), "TRAINVITALS_BIND": ("localhost", "10.0.0.256"),
-    "TRAINVITALS_PORT": ("0", "80a", "08080"), "PROMETHEUS_PORT": ("90900", "-1"), "ALERTMANAGER_PORT": ("x", "+9"),
+    "GPU_DRIVER": ("amd",), "GPU_DEVICES": ("all gpus",), "TRAINVITALS_BIND": (
+        "localhost", "10.0.0.256", "::1", "[127.0.0.1]", "[fe80::1%eth0]", "[::1"),
+    "TRAINVITALS_PORT": ("0", "80a", "08080", "٨٠٨٠"), "PROMETHEUS_PORT": ("90900", "-1"),
+    "ALERTMANAGER_PORT": ("x", "+9"),
     "GRAFANA_PORT": ("3.5",), "NODE_EXPORTER_PORT": ("65536",), "DCGM_PORT": ("0",), "NVIDIA_SMI_PORT": ("0",),
-    "DEMO_PORT": ("0", "8_0"), "TRAINVITALS_HOSTNAME": ("gpu1.example.org", "a b"),
+    "DEMO_PORT": ("0", "8_0"), "TRAINVITALS_HOSTNAME": ("gpu1.example.org", "a b", "gpu٣"),
     "TRAINVITALS_DIR": ("./here", "/data:ro", "/", "//", "/etc", "/var/lib", "/usr/share/../bin", "/home/"),
-    "TRAINVITALS_USER": ("root", "1000"), "TRAINVITALS_INTERVAL": ("0", "fast"), "TRAINVITALS_EXPECTED_GPUS": ("-1",),
+    "TRAINVITALS_USER": ("root", "1000", "99999999999:1", "1:2147483648", "٣:٣"),
+    "TRAINVITALS_INTERVAL": ("0", "fast"), "TRAINVITALS_EXPECTED_GPUS": ("-1",),
     "TRAINVITALS_NODE_PRICE": ("3 dollars",), "TRAINVITALS_PER_CORE": ("maybe",), "TRAINVITALS_RUNS_CAP": ("2",),
     "TRAINVITALS_NODE_CAP": ("much",), "TRAINVITALS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
-    "PROMETHEUS_RETENTION_TIME": ("30", "a month", "1h2d", "30d30d", "99999999y", "9" * 400 + "ms"),
-    "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB", "9EB", "99999999TB"),
+    "PROMETHEUS_RETENTION_TIME": (
+        "30", "a month", "1h2d", "30d30d", "99999999y", "99999999999y", "٣d", "9" * 400 + "ms"),
+    "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB", "9EB", "99999999999999EB", "99999999TB", "٢GB"),
     "GRAFANA_DOMAIN": ("http://gpu1", "gpu1:3000"), "GRAFANA_COOKIE_SECURE": ("perhaps",),
-    "PUBLIC_NAME": ("https://gpu1.example.org",), "PUBLIC_BIND": ("world",), "ALERTMANAGER_URL": ("gpu1:9093",),
+    "PUBLIC_NAME": ("https://gpu1.example.org",), "PUBLIC_BIND": ("world", "::"), "ALERTMANAGER_URL": ("gpu1:9093",),
 }  # fmt: skip
-# Alertmanager's have tests of their own; these take any text.
-FREE = {"TRAINVITALS_RAY_ADDRESS", "TRAINVITALS_ALLOWED_HOSTS"}
+# Alertmanager's have tests of their own; this one takes any text.
+FREE = {"TRAINVITALS_ALLOWED_HOSTS"}
 TOGETHER = [
     ("COMPOSE_PROFILES=node,dcgm,dcgm-profiling", "COMPOSE_PROFILES", "choose dcgm or dcgm-profiling"),
     ("COMPOSE_PROFILES=node,server,public", "PUBLIC_NAME", "needs the name"),
@@ -50,6 +55,11 @@ def told(folder: Path, text: str) -> list[str]:
     path = folder / ".env"
     path.write_text(text)
     return problems(path)
+
+
+def checked(path: Path) -> "subprocess.CompletedProcess[str]":
+    words = [sys.executable, "-m", "trainvitals.stack", "check-env", str(path)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
 
 
 def test_every_knob_of_the_stack_is_tried_with_what_it_cannot_be() -> None:
@@ -81,6 +91,7 @@ def test_what_goes_together_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", [
     "TRAINVITALS_DIR=/data/trainvitals", "TRAINVITALS_DIR=/scratch", "PROMETHEUS_RETENTION_TIME=1y2w3d4h5m6s7ms",
     "PROMETHEUS_RETENTION_TIME=100y", "PROMETHEUS_RETENTION_SIZE=2TB", "DEMO_PORT=8079",
+    "TRAINVITALS_BIND=[::1]", "PUBLIC_BIND=[::]", "TRAINVITALS_USER=2147483647:0", "TRAINVITALS_RAY_ADDRESS=",
     "WEBHOOK_URL=http://host.docker.internal:9000/x", "WEBHOOK_URL=http://localhost.example.org"])  # fmt: skip
 def test_what_only_looks_like_what_cannot_be_is_taken(line: str, tmp_path: Path) -> None:
     assert told(tmp_path, line) == []
@@ -105,6 +116,33 @@ def test_the_configuration_of_an_alertmanager_of_one_s_own_may_name_this_machine
     assert channels.read({"WEBHOOK_URL": "http://127.0.0.1:9000/x"})["WEBHOOK_URL"] == "http://127.0.0.1:9000/x"
 
 
+@pytest.mark.parametrize("address", ["auto", "localhost:6379", "10.0.0.5:6379"])
+def test_a_ray_cluster_that_no_container_can_join_is_told_with_where_it_is_watched(
+    address: str, tmp_path: Path
+) -> None:
+    (problem,) = told(tmp_path, f"TRAINVITALS_RAY_ADDRESS={address}\n")
+    assert f"TRAINVITALS_RAY_ADDRESS: {address!r} cannot be used: " in problem
+    assert "on the cluster's head node run `trainvitals serve --ray-address`" in problem
+
+
+@pytest.mark.parametrize(("mode", "line", "is_told"), [
+    (0o644, "PAGERDUTY_KEY=hush4hush4hush4hush4", True), (0o604, "WEBHOOK_URL=http://a:hush@b", True),
+    (0o600, "PAGERDUTY_KEY=hush4hush4hush4hush4", False), (0o644, "PAGERDUTY_KEY=", False),
+    (0o644, "SMTP_TO=hush@b.c\nSMTP_HOST=m\nSMTP_FROM=a@b.c", False),
+    (0o644, "COLLECTOR_URL=http://collector:8080", False)])  # fmt: skip
+def test_secrets_that_anybody_may_read_are_told_but_stop_nothing(
+    mode: int, line: str, is_told: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / ".env"
+    path.write_text(line)
+    path.chmod(mode)
+    answer = checked(path)
+    assert answer.returncode == 0
+    assert (f"may read {line.partition('=')[0]}: chmod 600 {path}" in answer.stderr) == is_told
+    assert bool(answer.stderr) == is_told
+    assert "hush" not in answer.stderr
+
+
 def test_a_name_that_is_no_knob_is_told_with_the_nearest(tmp_path: Path) -> None:
     (problem,) = told(tmp_path, "GRAFANA_PROT=3000\n")
     assert problem.endswith("GRAFANA_PROT is no knob: the nearest one is GRAFANA_PORT")
@@ -112,14 +150,16 @@ def test_a_name_that_is_no_knob_is_told_with_the_nearest(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("line", "is_taken"), [
     ("SMTP_PASSWORD=a$b", False), ('SMTP_PASSWORD="a${b}"', False), ("SMTP_PASSWORD='a$b'", True),
-    ("SMTP_PASSWORD=a$$b", True), ("SMTP_PASSWORD=ab # not $this", True)])  # fmt: skip
-def test_a_dollar_that_compose_would_replace_is_told_without_the_secret(
-    line: str, is_taken: bool, tmp_path: Path
-) -> None:
+    ("SMTP_PASSWORD=a$$b", False), ("SMTP_PASSWORD=ab # not $this", True), ('SMTP_PASSWORD="a#b$HOME"', False),
+    ("SMTP_PASSWORD=a#b$c", False), ("SMTP_PASSWORD='a#b$c' # $", True), ('SMTP_PASSWORD="ab" # $', True),
+    (r'SMTP_PASSWORD="a\nb"', False), (r"SMTP_PASSWORD=a\nb", True), (r"SMTP_PASSWORD='a\n$b'", True),
+    ("export SMTP_PASSWORD = a$", False), ("SMTP_PASSWORD=a#b", True), ("SMTP_PASSWORD=a\t# b", False),
+    ("SLACK_CHANNEL=#gpus\nSMTP_PASSWORD=ab", False), ("# SMTP_PASSWORD=a$b\nSMTP_PASSWORD=ab", True)])  # fmt: skip
+def test_what_compose_reads_otherwise_is_told_without_the_secret(line: str, is_taken: bool, tmp_path: Path) -> None:
     found = told(tmp_path, f"SMTP_HOST=m\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c\nSMTP_USER=me\n{line}\n")
     assert (found == []) == is_taken
     assert is_taken or "single quotes" in found[0]
-    assert "a$" not in "".join(found)
+    assert not re.search("a[$#]|gpus", "".join(found))
 
 
 def test_all_that_is_wrong_is_told_at_once_and_no_secret_with_it(tmp_path: Path) -> None:
@@ -131,8 +171,7 @@ def test_all_that_is_wrong_is_told_at_once_and_no_secret_with_it(tmp_path: Path)
 def test_the_command_says_it_and_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GRAFANA_PORT=x\n")
     for path, status in ((tmp_path / ".env", 2), (tmp_path / "none", 2), (EXAMPLE, 0)):
-        words = [sys.executable, "-m", "trainvitals.stack", "check-env", str(path)]
-        answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        answer = checked(path)
         assert answer.returncode == status
         assert bool(answer.stderr) == bool(status)
         assert "Traceback" not in answer.stderr

@@ -15,11 +15,15 @@ PROFILES = {
     "dcgm-exporter-profiling": {"dcgm-profiling"}, "nvidia-smi-exporter": {"nvidia-smi"},
     "caddy": {"public"}, "caddy-volume": {"public"}, "demo": {"demo"},
 }  # fmt: skip
-ROOT_USERS = {"journal", "dcgm-exporter-profiling"}
-CAPABILITIES = {"dcgm-exporter-profiling": ["SYS_ADMIN"], "caddy": ["NET_BIND_SERVICE"]}
+ROOT_USERS = {"journal", "alertmanager-config", "dcgm-exporter-profiling"}
+CAPABILITIES = {
+    "alertmanager-config": ["DAC_OVERRIDE", "SETUID"],
+    "dcgm-exporter-profiling": ["SYS_ADMIN"],
+    "caddy": ["NET_BIND_SERVICE"],
+}
 WITHOUT_HEALTH_CHECK = {"dcgm-exporter", "dcgm-exporter-profiling", "nvidia-smi-exporter"}
 # What a service may have only with its reason beside it.
-EXCEPTIONS = re.compile(r'^    (user: "0:0"|cap_add:|healthcheck: \{disable|(pid|uts|network_mode|ipc): host|ports:)')
+EXCEPTIONS = re.compile(r'^    (user: "0:|cap_add:|healthcheck: \{disable|(pid|uts|network_mode|ipc): host|ports:)')
 every_service = pytest.mark.parametrize("name", SERVICES)
 
 
@@ -65,7 +69,7 @@ def test_a_service_has_a_health_check_and_comes_back(name: str) -> None:
 def test_of_the_host_a_service_writes_the_journal_alone(name: str) -> None:
     for volume in SERVICES[name].get("volumes", []):
         if isinstance(volume, dict):
-            assert volume["type"] == "volume"
+            assert volume["type"] == "volume" or volume["read_only"] is True
             continue
         source = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", volume).split(":")
         assert "docker.sock" not in volume

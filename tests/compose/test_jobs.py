@@ -59,11 +59,16 @@ def test_other_machines_stay_as_their_file_has_them(tmp_path: Path) -> None:
         ("trainvitals", name) for name in ("gpu1", "10.0.0.4", "gpu2", "gpu3")}  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["targets: [a:1]", "- nonsense", "- labels: {instance: a}"])
+@pytest.mark.parametrize("text", [
+    "targets: [a:1]", "- nonsense", "- labels: {instance: a}", "- targets: [5]", "- targets: []", "- targets: a:1",
+    "- targets: [a:1]\n  labels: [a]", "- targets: [a:1]\n  labels: {a: [b]}", "- targets: [a:1]\n  labels: {1: b}",
+    "- targets: [http://a:1/x]", "- targets: [null]", "- targets: ['']", "- targets: [a:1]\n  label: {instance: a}",
+    "- targets: [a:1", "- targets: [\x07]"])  # fmt: skip
 def test_a_targets_file_of_another_shape_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "node.yml").write_text(text)
     done = job("targets", str(tmp_path), "--out", str(tmp_path))
     assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"{tmp_path / 'node.yml'}: write a list of ")
 
 

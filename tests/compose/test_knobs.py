@@ -9,6 +9,7 @@ import pytest
 from tests.compose.files import COMPOSE, EXAMPLE, GPU, ROOT, SERVICES, variables
 from trainvitals import config
 from trainvitals.alerting import channels
+from trainvitals.alerting.writing import LINKS
 from trainvitals.config import read_env_lines
 from trainvitals.stack.check_env import problems
 from trainvitals.stack.knobs import KNOBS, PROFILES, text_of
@@ -49,8 +50,16 @@ def _comments(text: str) -> Iterator[tuple[str, str]]:
             comment = ""
 
 
-def test_the_composition_uses_every_knob_and_no_other_variable() -> None:
-    assert {name for name, _ in variables(COMPOSE + GPU)} == KNOBS.keys() - {"COMPOSE_FILE"}
+def test_the_composition_uses_every_knob_but_a_channel_s_and_no_other_variable() -> None:
+    of_channels = channels.KNOBS.keys() - set(LINKS)
+    assert {name for name, _ in variables(COMPOSE + GPU)} == KNOBS.keys() - {"COMPOSE_FILE"} - of_channels
+
+
+def test_no_secret_stands_in_a_container_s_configuration() -> None:
+    secrets = {name for name, knob in KNOBS.items() if knob.is_secret}
+    assert len(secrets) >= 8
+    assert not secrets & {name for name, _ in variables(COMPOSE + GPU)}
+    assert not [name for name, service in SERVICES.items() if "env_file" in service]
 
 
 @pytest.mark.parametrize(("name", "default"), sorted(set(variables(COMPOSE + GPU))))
@@ -70,7 +79,17 @@ def test_no_secret_has_a_default() -> None:
 
 
 def test_what_alertmanager_needs_is_handed_to_its_configuration() -> None:
-    assert SERVICES["alertmanager-config"]["environment"].keys() == channels.KNOBS.keys()
+    service = SERVICES["alertmanager-config"]
+    assert service["environment"].keys() == set(LINKS)
+    mounted = service["volumes"][0]
+    assert (mounted["source"], mounted["target"]) == (".env", f"{service['working_dir']}{service['command'][0]}")
+    assert service["volumes"][1].endswith(f":{service['command'][2]}")
+
+
+def test_what_the_environment_cannot_say_stands_beneath_one_heading_alone() -> None:
+    """scripts/stack reads the names there."""
+    beneath = EXAMPLE.read_text().partition("# --- Alerts")[2]
+    assert set(re.findall(r"^(\w+)=", beneath, re.MULTILINE)) == channels.KNOBS.keys() - set(LINKS)
 
 
 def test_the_page_on_the_stack_names_every_service() -> None:

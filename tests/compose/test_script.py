@@ -1,6 +1,7 @@
 """scripts/stack where there is no engine: it says why, in words that mend it."""
 
 import os
+import pwd
 import subprocess
 from pathlib import Path
 
@@ -15,12 +16,12 @@ SAYS = {
 }
 
 
-def stack(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def stack(folder: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
     """With the few programs that it needs, and the Docker that stands in `folder`."""
-    for name in ("bash", "dirname", "timeout"):
+    for name in ("bash", "dirname", "timeout", "id"):
         if not (folder / name).exists():
             (folder / name).symlink_to(f"/usr/bin/{name}" if Path(f"/usr/bin/{name}").exists() else f"/bin/{name}")
-    environ = {"PATH": str(folder), "USER": "me"}
+    environ = {"PATH": str(folder), **more}
     return subprocess.run(["/bin/bash", str(SCRIPT), *words], env=environ, capture_output=True, text=True, timeout=30,
                           check=False)  # fmt: skip
 
@@ -50,6 +51,14 @@ def test_an_engine_that_does_not_answer_is_told_with_the_fix(error: str, fix: st
     assert told.returncode == 1
     assert fix in told.stdout
     assert told.stdout.count("\n") == 1
+
+
+def test_who_may_not_use_the_engine_is_named_in_the_fix(tmp_path: Path) -> None:
+    docker(tmp_path, '[ "$1" = compose ] && exit 0; echo "permission denied" >&2; exit 1')
+    assert " docker me, then" in stack(tmp_path, "answers", USER="me").stdout
+    told = stack(tmp_path, "answers")
+    assert f" docker {pwd.getpwuid(os.geteuid()).pw_name}, then" in told.stdout
+    assert told.stderr == ""
 
 
 def test_an_engine_that_answers_is_enough(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from trainvitals.config import read_env_lines
 DOCKER = """#!/bin/bash
 echo "$COMPOSE_PROFILES|$*" >>"$TOLD"
 case "$*" in
+*'label=com.docker.compose.project='*) [ ! -e "$ELSEWHERE" ] || cat "$ELSEWHERE" ;;
+*' port collector '*) echo "$LISTENS" ;;
 *' ps --quiet '*) [ ! -e "$AWAY" ] && echo "id-of-${@: -1}" ;;
 *' up '*) exit "${UP_STATUS:-0}" ;;
 *'{{.ExitCode}}'*) printf 'targets 0\\njournal 2\\n' ;;
@@ -30,6 +32,7 @@ ENVS = ["COMPOSE_PROFILES=server", "export COMPOSE_PROFILES=server", "  COMPOSE_
 class Tried:
     def __init__(self, folder: Path) -> None:
         self.folder, self.told, self.away = folder, folder / "told", folder / "away"
+        self.elsewhere = folder / "elsewhere"
         (folder / "scripts").mkdir()
         shutil.copy(ROOT / "scripts" / "stack", folder / "scripts")
         shutil.copytree(ROOT / "compose", folder / "compose", ignore=shutil.ignore_patterns(".env"))
@@ -41,7 +44,7 @@ class Tried:
 
     def run(self, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
         environ = {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "TOLD": str(self.told),
-                   "AWAY": str(self.away), "USER": "me", **more}  # fmt: skip
+                   "AWAY": str(self.away), "ELSEWHERE": str(self.elsewhere), **more}  # fmt: skip
         return subprocess.run([self.folder / "scripts" / "stack", *words], env=environ, capture_output=True, text=True,
                               timeout=30, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
 
@@ -112,3 +115,49 @@ def test_an_alert_that_nobody_would_take_is_told_with_the_fix(tried: Tried) -> N
     assert done.returncode == 2
     assert done.stderr.startswith("stack: Alertmanager does not run here: make up starts it")
     assert tried.asked("|run ") == []
+
+
+@pytest.mark.parametrize("word", ["up", "down"])
+def test_what_runs_from_another_folder_is_left_alone_and_that_folder_named(word: str, tried: Tried) -> None:
+    other = tried.folder / "other clone" / "compose"
+    other.mkdir(parents=True)
+    tried.elsewhere.write_text(f"{other}\n")
+    done = tried.run(word)
+    assert done.returncode == 2
+    for part in ("'trainvitals'", f"{other}: make down there", "COMPOSE_PROJECT_NAME"):
+        assert part in done.stderr
+    assert tried.asked(" build ") == tried.asked(" up ") == tried.asked(" down ") == []
+
+
+@pytest.mark.parametrize(("address", "url"), [
+    ("127.0.0.1:8080", "127.0.0.1:8080"), ("0.0.0.0:8080", "localhost:8080"), ("::1:8080", "[::1]:8080"),
+    (":::8080", "localhost:8080"), ("[::1]:8080", "[::1]:8080"), ("[::]:8080", "localhost:8080")])  # fmt: skip
+def test_where_it_listens_is_shown_as_a_browser_takes_it(address: str, url: str, tried: Tried) -> None:
+    assert f"collector     http://{url}\n" in tried.run("up", LISTENS=address).stdout
+
+
+def test_what_runs_from_this_folder_or_one_that_is_gone_is_this_one_s(tried: Tried) -> None:
+    (tried.folder / "link").symlink_to(tried.folder)
+    tried.elsewhere.write_text(f"{tried.folder}/compose\n{tried.folder}/link/compose\n{tried.folder}/gone/compose\n")
+    assert tried.run("up").returncode == 0
+
+
+@pytest.mark.parametrize(("line", "environ", "name"), [
+    ("", {}, "trainvitals"), ("COMPOSE_PROJECT_NAME=mine", {}, "mine"),
+    ("COMPOSE_PROJECT_NAME=mine", {"COMPOSE_PROJECT_NAME": "yours"}, "yours")])  # fmt: skip
+def test_it_is_looked_for_under_the_name_that_compose_gives_the_project(
+    line: str, environ: dict[str, str], name: str, tried: Tried
+) -> None:
+    with (tried.folder / "compose" / ".env").open("a") as file:
+        file.write(f"{line}\n")
+    tried.run("up", **environ)
+    (asked,) = tried.asked("label=")
+    assert f"|ps --all --filter label=com.docker.compose.project={name} " in asked
+
+
+def test_a_channel_that_the_environment_alone_names_is_told_without_its_value(tried: Tried) -> None:
+    done = tried.run("up", SLACK_WEBHOOK_URL="http://hush", GRAFANA_URL="http://localhost:3000")
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1
+    assert "SLACK_WEBHOOK_URL: " in done.stderr
+    assert "hush" not in done.stderr

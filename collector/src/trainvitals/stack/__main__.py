@@ -12,9 +12,20 @@ from trainvitals.journal.layout import host_name
 
 
 def check_env(words: argparse.Namespace) -> str:
-    from trainvitals.stack.check_env import problems
+    from trainvitals.stack.check_env import open_to_others, problems
 
-    return "\n".join(problems(words.path))
+    found = problems(words.path)
+    if not found and (warning := open_to_others(words.path)):
+        print(warning, file=sys.stderr)
+    return "\n".join(found)
+
+
+def alertmanager_config(words: argparse.Namespace) -> str:
+    from trainvitals.stack.alertmanager_knobs import make
+
+    ways = make(words.path, words.out, os.environ)
+    print(f"{words.out}: alerts go to the collector{' and by ' if ways else ''}{', '.join(ways)}")
+    return ""
 
 
 def health(_: argparse.Namespace) -> str:
@@ -61,14 +72,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m trainvitals.stack")
     commands = parser.add_subparsers(required=True)
     checking = commands.add_parser("check-env", help="say what in a .env cannot be used")
+    telling = commands.add_parser("alertmanager-config", help="write Alertmanager's configuration")
     asking = commands.add_parser("health", help="ask the agent in this container how it is")
     opening = commands.add_parser("journal", help="open the journal's folder to whoever trains")
     making = commands.add_parser("password", help="make Grafana's password where there is none yet")
     making.add_argument("--show", action="store_true", help="and print it")
     listing = commands.add_parser("targets", help="write what Prometheus is to scrape")
-    listing.add_argument("--out", type=Path, required=True, metavar="DIR")
+    for each in (listing, telling):
+        each.add_argument("--out", type=Path, required=True, metavar="DIR")
     for each, command in ((checking, check_env), (asking, health), (opening, journal), (making, password),
-                          (listing, targets)):  # fmt: skip
+                          (listing, targets), (telling, alertmanager_config)):  # fmt: skip
         each.set_defaults(command=command)
         if each is not asking:
             each.add_argument("path", type=Path)

@@ -21,8 +21,13 @@ from trainvitals.stack.knobs import KNOBS, PORTS, WEB, text_of
 
 # Docker's own, which stand in the same file.
 _OF_DOCKER = re.compile(r"(COMPOSE|DOCKER|BUILDKIT)_\w+")
-# Compose puts a variable's value in the place of $NAME, except between single quotes.
-_DOLLAR = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(?!')[^#]*?(?<!\$)\$(?!\$)")
+# What Compose takes for more than itself: a $, a \ between double quotes; and a # that begins a comment for us alone.
+_OTHERWISE = re.compile(
+    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"[^"]*?([$\\])|(\#)|(?!['"])(?:(?!\s\#).)*?(?:(\$)|\s(?<!\ )(\#)))"""
+)
+# The agent's alone.
+_NOT_HERE = {"TRAINVITALS_RAY_ADDRESS": "no container can join a Ray cluster: on the cluster's head node run "
+                                        "`trainvitals serve --ray-address`, and leave this empty"}  # fmt: skip
 # What Alertmanager calls, from its container.
 _CALLED = ("SMTP_HOST", "SLACK_WEBHOOK_URL", "DISCORD_WEBHOOK_URL", "WEBHOOK_URL", "DEADMAN_URL", "COLLECTOR_URL")
 Lines = Mapping[str, str]
@@ -35,22 +40,35 @@ def problems(path: Path) -> list[str]:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except (OSError, TrainVitalsError) as error:
         return [str(error)]
-    found = [*_unknown(lines), *_dollars(text), *_unusable(lines)]
+    found = [*_unknown(lines), *read_otherwise(text), *_unusable(lines)]
     # What is between knobs is told once each of them can be used.
     return [f"{path}: {problem}" for problem in found or (*_missing(path.parent, lines), *_between(lines))]
 
 
 def _unknown(lines: Lines) -> Iterator[str]:
     for name in lines:
-        if name not in KNOBS and not _OF_DOCKER.fullmatch(name):
+        if name in _NOT_HERE:
+            yield from [str(SettingError(name, lines[name], _NOT_HERE[name]))] if lines[name].strip() else []
+        elif name not in KNOBS and not _OF_DOCKER.fullmatch(name):
             nearest = difflib.get_close_matches(name, KNOBS, n=1, cutoff=0.0)[0]
             yield f"{name} is no knob: the nearest one is {nearest}"
 
 
-def _dollars(text: str) -> Iterator[str]:
+def read_otherwise(text: str) -> Iterator[str]:
+    """A line for each value that Compose and we would not read alike."""
     for line in text.splitlines():
-        if match := _DOLLAR.match(line):
-            yield f"{match[1]}: its value holds a $, which Compose would replace: put it between single quotes"
+        if match := _OTHERWISE.match(line):
+            sign = next(part for part in match.groups()[1:] if part)
+            yield f"{match[1]}: its value holds a {sign} that Compose reads otherwise: put it between single quotes"
+
+
+def open_to_others(path: Path) -> str:
+    """What to do where anybody on this machine may read what is secret; nothing where all is well."""
+    lines = read_env_lines(path)
+    secrets = [name for name, knob in KNOBS.items() if knob.is_secret and lines.get(name, "") not in ("", knob.default)]
+    if not secrets or not path.stat().st_mode & 0o004:
+        return ""
+    return f"{path}: anybody on this machine may read {', '.join(secrets)}: chmod 600 {path}"
 
 
 def _unusable(lines: Lines) -> Iterator[str]:

@@ -49,8 +49,14 @@ def profiles(value: str) -> tuple[str, ...]:
 
 
 def address(value: str) -> str:
-    """give an address of this machine, such as 127.0.0.1 or 10.0.0.5"""
-    return str(ipaddress.ip_address(value))
+    """give an address of this machine, such as 127.0.0.1, 10.0.0.5 or, one of IPv6 between brackets, [::1]"""
+    if value.startswith("[") and value.endswith("]"):
+        ipaddress.IPv6Address(value[1:-1])
+    else:
+        ipaddress.IPv4Address(value)
+    if "%" in value:
+        raise ValueError
+    return value
 
 
 def port(value: str) -> int:
@@ -58,6 +64,13 @@ def port(value: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,4}", value) or int(value) > 65535:
         raise ValueError
     return int(value)
+
+
+def user(value: str) -> str:
+    """give user and group by their numbers, such as 1000:1000"""
+    if not re.fullmatch(r"[0-9]{1,10}:[0-9]{1,10}", value) or max(map(int, value.split(":"))) >= 2**31:
+        raise ValueError
+    return value
 
 
 def journal_folder(value: str) -> str:
@@ -111,23 +124,22 @@ _STACK = (
     _port("DCGM", 9400),
     _port("NVIDIA_SMI", 9835),
     _port("DEMO", 8081),
-    Knob("TRAINVITALS_HOSTNAME", matching(r"[A-Za-z0-9][\w-]{0,62}", "give a bare host name, such as gpu1"), ""),
+    Knob("TRAINVITALS_HOSTNAME", matching(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", "give a bare host name, such as gpu1"),
+         ""),
     Knob("TRAINVITALS_DIR", journal_folder, "/var/lib/trainvitals"),
-    Knob("TRAINVITALS_USER", matching(r"\d+:\d+", "give user and group by their numbers, such as 1000:1000"),
-         "10001:10001"),
+    Knob("TRAINVITALS_USER", user, "10001:10001"),
     _agent("interval", "1"),
     _agent("expected_gpus"),
     _agent("node_price"),
     _agent("per_core", "false"),
     _agent("runs_cap", "2GiB"),
     _agent("node_cap", "512MiB"),
-    _agent("ray_address"),
     _agent("allowed_hosts"),
     Knob("TRAINVITALS_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"),
          ""),
     Knob("PROMETHEUS_RETENTION_TIME", retention, "30d"),
-    Knob("PROMETHEUS_RETENTION_SIZE", matching(r"\d{1,18}B|\d{1,9}[KMG]B|\d{1,6}TB", "give a size such as 20GB"),
-         "20GB"),
+    Knob("PROMETHEUS_RETENTION_SIZE", matching(r"[0-9]{1,18}B|[0-9]{1,9}[KMG]B|[0-9]{1,6}TB", "give a size such as 20GB"
+                                               ), "20GB"),
     Knob("ALERTMANAGER_URL", link, ""),
     Knob("GRAFANA_DOMAIN", matching(rf"{_NAME}|[0-9A-Fa-f:.]+", "give the name by which browsers call Grafana"),
          "localhost"),

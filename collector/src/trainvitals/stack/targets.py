@@ -8,6 +8,7 @@ write(Path("/shipped"), Path("/targets"), ("node", "server"), "gpu1")
 A service of the stack is a target while its profile is chosen, under this machine's name; any other is left as it is.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import yaml
 from trainvitals.errors import TrainVitalsError
 
 Entry = dict[str, Any]
+SHAPE = "write a list of {targets: [host:port], labels: {instance: host}}"
 
 # Within the demo's container the second listens one port higher.
 DEMO_NODES = 2
@@ -86,14 +88,31 @@ def _read_all(folder: Path, job: str) -> list[Entry]:
 
 
 def _read(path: Path) -> list[Entry]:
-    found = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise TrainVitalsError(f"{path}: {SHAPE} (it is no YAML: {' '.join(str(error).split())})") from error
     if not isinstance(found, list) or not all(_is_entry(entry) for entry in found):
-        raise TrainVitalsError(f"{path}: write a list of {{targets: [host:port], labels: {{instance: host}}}}")
+        raise TrainVitalsError(f"{path}: {SHAPE}")
     return found
 
 
 def _is_entry(entry: object) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("targets"), list) and bool(entry["targets"])
+    if not isinstance(entry, dict) or not entry.keys() <= {"targets", "labels"}:
+        return False
+    targets, labels = entry.get("targets"), entry.get("labels") or {}
+    return _is_list_of_addresses(targets) and isinstance(labels, dict) and all(map(_is_label, labels.items()))
+
+
+def _is_list_of_addresses(targets: object) -> bool:
+    """As Prometheus takes them: a path is none of an address."""
+    return isinstance(targets, list) and bool(targets) and all(
+        isinstance(target, str) and re.fullmatch(r"[^\s/]+", target) for target in targets
+    )  # fmt: skip
+
+
+def _is_label(label: tuple[object, object]) -> bool:
+    return isinstance(label[0], str) and isinstance(label[1], (str, int, float))
 
 
 def _replace(path: Path, content: Any) -> None:
