@@ -65,6 +65,10 @@ def label(rule: Rule) -> str:
     return f"{rule.name}-{rule.body.get('labels', {}).get('severity', '')}"
 
 
+def is_page(rule: Rule) -> bool:
+    return bool(rule.body["labels"]["severity"] == "page")
+
+
 each_file = pytest.mark.parametrize("file", RULE_FILES)
 each_alert = pytest.mark.parametrize("rule", alerts(), ids=label)
 
@@ -114,6 +118,11 @@ def test_it_does_not_trust_increase_with_a_counter_that_may_begin_above_zero(rul
     inside = {part.name for call in calls for part in nodes(call) if isinstance(part, promql_parser.VectorSelector)}
 
     assert [name for name in inside if not SAFE_TO_INCREASE.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize("rule", [rule for rule in rules("gpu", "training", "host") if is_page(rule)], ids=label)
+def test_a_page_about_a_node_outlasts_a_restart_of_its_agent(rule: Rule) -> None:
+    assert rule.body["keep_firing_for"] == "2m"
 
 
 @each_alert
