@@ -1,6 +1,7 @@
 """The stack's one-shot jobs, each as the container runs it: targets, Grafana's password, the health check."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 import yaml
 
 from tests.collector.support import serving, wait_for
-from tests.compose.files import SERVICES
+from tests.compose.files import ROOT, SERVICES
 from trainvitals.stack.health import problem
 from trainvitals.stack.journal_folder import problem as folder_problem
+
+PROMETHEUS = yaml.safe_load((ROOT / "prometheus" / "prometheus.yml").read_text())
 
 
 def job(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -70,6 +73,32 @@ def test_a_targets_file_of_another_shape_is_named(text: str, tmp_path: Path) -> 
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"{tmp_path / 'node.yml'}: write a list of ")
+
+
+def relabelled(target: str, instance: str) -> str:
+    """By prometheus.yml's own rules."""
+    labels = {"__address__": target, "instance": instance}
+    (job,) = [job for job in PROMETHEUS["scrape_configs"] if job["job_name"] == "node"]
+    for rule in job["relabel_configs"]:
+        assert rule.keys() <= {"source_labels", "regex", "target_label", "replacement"}
+        regex = re.compile(rule["regex"], re.ASCII | re.DOTALL)
+        if match := regex.fullmatch(";".join(labels.get(name, "") for name in rule["source_labels"])):
+            labels[rule["target_label"]] = match.expand(re.sub(r"\$\{?(\d)\}?", r"\\\1", rule.get("replacement", "$1")))
+    return labels["instance"] or target
+
+
+@pytest.mark.parametrize(("target", "instance"), [
+    ("g3:9100", ""), ("g3.x.org:9100", ""), ("42.x.org:9100", ""), ("10.0.0.4:9100", ""), ("10.0.0.4", ""),
+    ("[fd00::7]:9100", ""), ("g3", ""), ("a:1", "g3:9100"), ("a:1", "g3.x.org"), ("a:1", "42.x.org"), ("a:1", "42"),
+    ("a:1", "10.0.0.4"), ("a:1", "10.0.0.4:9100"), ("a:1", "[fd00::7]:9100"), ("a:1", "fd00::7")])  # fmt: skip
+def test_what_should_be_there_has_the_name_that_prometheus_gives_it(target: str, instance: str, tmp_path: Path) -> None:
+    (tmp_path / "shipped").mkdir()
+    (tmp_path / "shipped" / "node.yml").write_text(
+        yaml.safe_dump([{"targets": [target], "labels": {"instance": instance} if instance else {}}]))  # fmt: skip
+    targets(tmp_path, "server")
+    rules = yaml.safe_load((tmp_path / "out" / "expected.rules.yml").read_text())["groups"][0]["rules"]
+    (rule,) = [rule for rule in rules if rule["labels"]["job"] == "node"]
+    assert rule["labels"]["instance"] == relabelled(target, instance)
 
 
 def test_a_target_is_a_service_of_the_composition_and_its_port() -> None:
