@@ -1,8 +1,10 @@
 """The stack comes up from nothing, is as hard as it says, and keeps what it holds."""
 
+import os
+
 import docker
 
-from tests.stack.support import Stack, containers, wait_for
+from tests.stack.support import PROJECT, Stack, containers, wait_for, write_env
 
 HEALTHY_SECONDS = 90
 
@@ -36,6 +38,21 @@ def test_every_container_is_hardened_and_listens_on_loopback_alone(stack: Stack,
         assert not any("docker.sock" in mount["Source"] for mount in one.attrs["Mounts"]), name
         bound = [place["HostIp"] for places in (host["PortBindings"] or {}).values() for place in places]
         assert set(bound) <= {"127.0.0.1"}, name
+
+
+def test_no_secret_stands_where_docker_shows_it(stack: Stack, client: docker.DockerClient) -> None:
+    env = stack.folder / "compose" / ".env"
+    stack.knobs["PAGERDUTY_KEY"] = "hush4hush4hush4hush4"
+    write_env(stack)
+    env.chmod(0o600)
+    os.chown(env, 1000, 1000)
+    stack.up()
+    every = client.containers.list(all=True, filters={"label": f"com.docker.compose.project={PROJECT}"})
+    assert [one.name for one in every if "hush" in str(one.attrs)] == []
+    assert "hush" not in stack.compose("config")
+    assert "hush" in stack.compose("exec", "-T", "alertmanager", "cat", "/etc/alertmanager/secrets/pagerduty")
+    del stack.knobs["PAGERDUTY_KEY"]
+    write_env(stack)
 
 
 def test_down_and_up_keep_data_and_silences(stack: Stack) -> None:
