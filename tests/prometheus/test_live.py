@@ -104,11 +104,12 @@ def test_a_node_of_8_gpus_stays_within_its_series(server: Server) -> None:
     assert 600 < count <= SERIES_A_NODE
 
 
-# What the demo's GPUs and its node have nothing of: fans, profiling, other exporters' helpers, a second look at time.
+# What the demo's GPUs and its node have nothing of: fans, profiling, other exporters' helpers, a second look at time;
+# and what a run has only after its second checkpoint.
 ABSENT = {
     "gpu:fan_speed:ratio", "gpu:sm_active:ratio", "gpu:tensor_active:ratio", "gpu:dram_active:ratio",
     "gpu:nvidia_smi:index", "gpu:dcgm_xid:code", "gpu:dcgm_xid:shown", "gpu:xid_last:timestamp_seconds",
-    "node:gpus_told:count",
+    "node:gpus_told:count", "run:checkpoint_interval:seconds",
 }  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def test_it_does_not_trust_increase_with_a_counter_that_may_begin_above_zero(rul
     assert [name for name in inside if not SAFE_TO_INCREASE.fullmatch(name)] == []
 
 
-@pytest.mark.parametrize("rule", [rule for rule in rules("gpu", "training", "host") if is_page(rule)], ids=label)
+@pytest.mark.parametrize("rule", [rule for rule in alerts() if rule.file != "stack" and is_page(rule)], ids=label)
 def test_a_page_about_a_node_outlasts_a_restart_of_its_agent(rule: Rule) -> None:
     assert rule.body["keep_firing_for"] == "2m"
 
