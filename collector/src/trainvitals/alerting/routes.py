@@ -15,7 +15,7 @@ COLLECTOR_REPEAT_SECONDS = 3600
 _GROUP = ["alertname", "instance"]
 # What befalls a run befalls it on every node: a message, not one a node.
 _RUN_GROUP = ["alertname", "run"]
-_PLACE = ["instance", "run", "rank", "gpu", "uuid"]
+_PLACE = ["instance", "run", "rank", "gpu", "uuid", "mountpoint"]
 # Of a run an alert may come from any node, and from rules that have no instance left.
 _RUN_PLACE = ["run", "rank", "uuid"]
 

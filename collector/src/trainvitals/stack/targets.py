@@ -17,9 +17,9 @@ import yaml
 
 from trainvitals.errors import TrainVitalsError
 
-_NUMBERS = re.compile(r"(\d+\.\d+\.\d+\.\d+)(?::\d+)?", re.ASCII)
-_FIRST = re.compile(r"([^.:]+)")
-_NAME = re.compile(r"([^.:]*[^.:\d][^.:]*)[.:]", re.ASCII)
+# As relabel_configs in prometheus.yml have them.
+_NAME = re.compile(r"(\d+\.\d+\.\d+\.\d+|[^.:\[\]]+)(?:\.[^:]*)?(?::\d+)?", re.ASCII)
+_IN_BRACKETS = re.compile(r"\[(.+)\](?::\d+)?", re.ASCII)
 Entry = dict[str, Any]
 SHAPE = "write a list of {targets: [host:port], labels: {instance: host}}"
 
@@ -73,12 +73,9 @@ def expected(jobs: dict[str, list[Entry]]) -> dict[str, Any]:
 
 def _instance(entry: Entry, target: str) -> str:
     """As prometheus.yml relabels it: a name without domain and port, an address of numbers whole."""
-    name = str((entry.get("labels") or {}).get("instance") or "")
-    if not name:
-        match = _NUMBERS.fullmatch(target) or _FIRST.match(target)
-        name = match[1] if match else target
-    match = _NAME.match(name)
-    return match[1] if match else name
+    name = str((entry.get("labels") or {}).get("instance") or target)
+    found = _NAME.fullmatch(name) or _IN_BRACKETS.fullmatch(name)
+    return found[1] if found else name
 
 
 def _entry(target: str, instance: str) -> Entry:
