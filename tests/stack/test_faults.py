@@ -40,7 +40,8 @@ def arrivals(stack: Stack, client: docker.DockerClient) -> Iterator[tuple[Record
         write_env(stack)
         stack.down("--volumes")
         stack.up()
-        wait_for(lambda: not _missing(recorder), CYCLE_SECONDS + 2 * ARRIVAL_SECONDS, 1, lambda: _missing(recorder))
+        wait_for(lambda: not _missing(recorder), CYCLE_SECONDS + 2 * ARRIVAL_SECONDS, 1,
+                 lambda: (_missing(recorder), recorder.alerts(), stack.prometheus("up"), stack.alerts()))  # fmt: skip
         yield recorder, mailbox
 
 
