@@ -168,8 +168,7 @@ class Appender:
 
     def _heal(self) -> None:
         """Cuts off what a failed write left of its line; an interrupted one may have written it whole."""
-        end = os.fstat(self._fd).st_size
-        whole = self._size
+        end, whole = os.fstat(self._fd).st_size, self._size
         if end == self._expected:
             whole = end
         elif self._expected == _UNKNOWN or end < whole:
@@ -199,13 +198,14 @@ class Appender:
             self._expected = _UNKNOWN
 
     def _status(self) -> os.stat_result | None:
-        """None where the descriptor is no longer ours: a trainer that turns itself into a daemon closes
-        all it has, and their numbers go to other files."""
-        with suppress(OSError):
+        """None where the descriptor is no longer ours: of one that a daemon closed the number goes to another file."""
+        try:
             status = os.fstat(self._fd)
-            if (status.st_dev, status.st_ino) == self._identity:
-                return status
-        return None
+        except OSError as error:
+            if error.errno is None:  # as in _write
+                raise
+            return None
+        return status if (status.st_dev, status.st_ino) == self._identity else None
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
