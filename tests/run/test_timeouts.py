@@ -1,6 +1,7 @@
 """A signal's handler that raises, as timeouts are made, interrupts whatever is running, us too: it means the caller."""
 
 import functools
+import gc
 import logging
 import signal
 from collections.abc import Callable, Iterator
@@ -37,9 +38,13 @@ class Raising:
 @pytest.fixture
 def alarmed() -> Iterator[Callable[[Any], None]]:
     before = signal.getsignal(signal.SIGALRM)
+    # What strikes within a callback of the garbage collector is nobody's: Python itself prints and forgets it.
+    gc.collect()
+    gc.disable()
     yield lambda handler: signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    gc.enable()
 
 
 @pytest.mark.parametrize("kind", [Late, TimeoutError])
