@@ -150,11 +150,12 @@ class Running:
         with urllib.request.urlopen(self.url + path, timeout=5) as answer:
             return json.loads(answer.read())
 
-    def fire(self, *alerts: Mapping[str, str], ended: bool = False, **annotations: str) -> None:
+    def fire(self, *alerts: Mapping[str, str], ended: bool = False,
+             generator: str = "http://prometheus:9090/graph?g0.expr=up", **annotations: str) -> None:  # fmt: skip
         now = time.time()
         ends = {"endsAt": _stamp(now)} if ended else {"endsAt": _stamp(now + 300)}
         body = [{"labels": dict(labels), "annotations": annotations, **ends,
-                 "generatorURL": "http://prometheus:9090/graph?g0.expr=up"} for labels in alerts]  # fmt: skip
+                 "generatorURL": generator} for labels in alerts]  # fmt: skip
         request = urllib.request.Request(
             f"{self.url}/api/v2/alerts", json.dumps(body).encode(), {"content-type": "application/json"})  # fmt: skip
         urllib.request.urlopen(request, timeout=5).close()

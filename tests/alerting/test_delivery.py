@@ -167,6 +167,14 @@ def test_a_token_stands_in_no_answer_of_alertmanager(everywhere: Running) -> Non
     assert not [secret for secret in SECRETS if secret in told]
 
 
+def test_the_link_to_a_rule_keeps_the_path_that_prometheus_has_outside(tmp_path: Path, server: Recorder) -> None:
+    environ = {"DISCORD_WEBHOOK_URL": f"{server.url}/discord", "PROMETHEUS_URL": "https://mon.example/prometheus"}
+    with alertmanager(tmp_path, environ) as running:
+        running.fire(LABELS, generator="https://mon.example/prometheus/graph?g0.expr=a%2Fgraph%3F", **ANNOTATIONS)
+        [post] = wait_for(lambda: server.to("/discord"))
+    assert "Rule: https://mon.example/prometheus/graph?g0.expr=a%2Fgraph%3F" in post.json()["embeds"][0]["description"]
+
+
 def test_without_addresses_from_outside_a_message_has_no_dead_links(tmp_path: Path, server: Recorder) -> None:
     with alertmanager(tmp_path, {"DISCORD_WEBHOOK_URL": f"{server.url}/discord"}) as running:
         running.fire(LABELS, **ANNOTATIONS)

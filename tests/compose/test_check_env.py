@@ -168,6 +168,23 @@ def test_all_that_is_wrong_is_told_at_once_and_no_secret_with_it(tmp_path: Path)
     assert "hush" not in "".join(found)
 
 
+def test_what_the_environment_says_goes_before_the_file_and_is_checked_too(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("TRAINVITALS_DIR=/data/runs\nGRAFANA_PORT=3000\n")
+    (problem,) = problems(tmp_path / ".env", {"TRAINVITALS_DIR": "/srv", "HOME": "/srv"})
+    assert problem.startswith("the environment: TRAINVITALS_DIR: '/srv' cannot be used")
+    (problem,) = problems(tmp_path / ".env", {"PROMETHEUS_PORT": "3000"})
+    assert "GRAFANA_PORT: '3000' cannot be used: PROMETHEUS_PORT has that port" in problem
+    assert problems(tmp_path / ".env", {"TRAINVITALS_DIR": "/data/others", "PROMETHEUS_PORT": ""}) == []
+
+
+@pytest.mark.parametrize(("line", "fix"), [
+    ("COMPOSE_PROJECT_NAME=Mine", "give small letters"), ("TRAINVITALS_ALLOWED_HOSTS=http://x", "give names alone"),
+    ("TRAINVITALS_INTERVAL=400", "give seconds from 0.1 to 120")])  # fmt: skip
+def test_what_compose_or_prometheus_could_not_do_with_is_refused(line: str, fix: str, tmp_path: Path) -> None:
+    (problem,) = told(tmp_path, f"{line}\n")
+    assert line.partition("=")[0] in problem and fix in problem
+
+
 def test_the_command_says_it_and_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("GRAFANA_PORT=x\n")
     for path, status in ((tmp_path / ".env", 2), (tmp_path / "none", 2), (EXAMPLE, 0)):

@@ -111,6 +111,25 @@ def test_a_target_is_a_service_of_the_composition_and_its_port() -> None:
         assert {profile for name in same for profile in SERVICES[name]["profiles"]} == PROFILES_OF[service]
 
 
+@pytest.mark.parametrize(("name", "within", "fix"), [
+    ("/srv", "", "of a folder of its own"), ("/etc/x", "", "of a folder of its own"),
+    ("/data/mine", "photos", "it holds 'photos', which is no part of a journal: give a folder")])  # fmt: skip
+def test_a_folder_that_is_no_journal_s_is_opened_to_nobody(name: str, within: str, fix: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    if within:
+        (tmp_path / within).mkdir()
+    done = job("journal", str(tmp_path), TRAINVITALS_DIR=name, TRAINVITALS_USER="10001:10001")
+    assert done.returncode == 2 and fix in done.stderr and f"TRAINVITALS_DIR: '{name}'" in done.stderr
+    assert tmp_path.stat().st_mode & 0o7777 == 0o755
+
+
+def test_a_journal_with_runs_is_opened_again(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    tmp_path.chmod(0o700)
+    assert job("journal", str(tmp_path), TRAINVITALS_DIR="/data/runs", TRAINVITALS_USER="10001:10001").returncode == 0
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777
+
+
 def owned(user: int, group: int, mode: int) -> os.stat_result:
     return os.stat_result((mode, 0, 0, 2, user, group, 0, 0, 0, 0))
 

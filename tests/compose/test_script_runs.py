@@ -1,8 +1,11 @@
 """scripts/stack on a copy of compose/, with a Docker that writes down what it is asked."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ case "$*" in
 *'label=com.docker.compose.project='*) [ ! -e "$ELSEWHERE" ] || cat "$ELSEWHERE" ;;
 *' port collector '*) echo "$LISTENS" ;;
 *' ps --quiet '*) [ ! -e "$AWAY" ] && echo "id-of-${@: -1}" ;;
+*"ps --all --format {{.Service}}") printf '%s\\n' $RUNS ;;
+*' config --services') printf '%s\\n' $WANTED ;;
 *' up '*) exit "${UP_STATUS:-0}" ;;
 *'{{.ExitCode}}'*) printf 'targets 0\\njournal 2\\n' ;;
 *' logs --no-log-prefix --tail 5 journal') echo "TRAINVITALS_DIR: it belongs to user 1000" ;;
@@ -90,6 +95,34 @@ def test_env_is_checked_with_its_folder_and_under_the_name_that_it_has_here(trie
     (checked,) = tried.asked("check-env")
     assert checked.endswith(" check-env compose/.env")
     assert f"--volume {tried.folder / 'compose'}:/compose:ro --workdir / " in checked
+
+
+def test_env_is_checked_with_what_the_environment_says_but_for_channels(tried: Tried) -> None:
+    tried.run("up")
+    (checked,) = tried.asked("check-env")
+    handed = {word for word in checked.split() if word.isupper() or "_" in word}
+    assert {"TRAINVITALS_DIR", "PROMETHEUS_PORT", "PUBLIC_NAME"} <= handed
+    assert not {"SMTP_PASSWORD", "SLACK_WEBHOOK_URL", "DEADMAN_URL"} & handed
+
+
+def test_what_runs_by_a_profile_that_is_no_longer_chosen_is_ended(tried: Tried) -> None:
+    tried.run("up", RUNS="collector demo prometheus", WANTED="prometheus collector grafana")
+    (asked,) = tried.asked(" rm ")
+    assert asked.startswith("*|") and asked.endswith(" rm --stop --force demo")
+    tried.told.unlink()
+    tried.run("up", RUNS="collector", WANTED="prometheus collector")
+    assert tried.asked(" rm ") == []
+
+
+def test_two_at_once_take_turns(tried: Tried) -> None:
+    folder = os.open(tried.folder / "compose", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(tried.run, "up")
+        time.sleep(1)
+        assert not tried.told.exists() or tried.asked(" up ") == []
+        os.close(folder)
+        assert waiting.result(timeout=30).returncode == 0
 
 
 def test_up_that_fails_shows_what_a_job_said(tried: Tried) -> None:

@@ -93,8 +93,8 @@ def test_a_clock_that_is_set_back(folders: Folders, alone: Outcome) -> None:
 
 
 # Where the stack runs there is a journal for all, which would do in place of the home.
-WITHOUT_SHARED_ROOT = ("unshare", "--mount", "sh", "-c",
-                       f'[ ! -d {SHARED_ROOT} ] || mount -t tmpfs -o ro none {SHARED_ROOT}; exec "$@"', "sh")  # fmt: skip
+HIDE = f'[ ! -d {SHARED_ROOT} ] || mount -t tmpfs -o ro none {SHARED_ROOT}; exec "$@"'
+WITHOUT_SHARED_ROOT = ("unshare", "--mount", "sh", "-c", HIDE, "sh")
 
 
 @pytest.mark.parametrize("home", ["read-only", "none", "nowhere"])

@@ -3,7 +3,7 @@
 parse(b'{"alerts": [{"status": "firing", "labels": {"alertname": "GpuMissing"}, …}]}')  ->  [{"event": "alert", …}]
 Received(keep, events).take(alerts)   ->  how many of them were news
 
-News goes to the node's event file, and so does each half hour's word that an alert goes on: who reads the file alone,
+News goes to the node's event file, and so does the word, now and then, that an alert goes on: who reads the file alone,
 after a restart or in another process, knows as much.
 """
 

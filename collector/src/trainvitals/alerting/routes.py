@@ -11,7 +11,7 @@ from typing import Any
 Config = dict[str, Any]
 
 QUIET = "quiet-hours"
-COLLECTOR_REPEAT_SECONDS = 3600
+COLLECTOR_REPEAT_SECONDS = 600
 _GROUP = ["alertname", "instance"]
 # What befalls a run befalls it on every node: a message, not one a node.
 _RUN_GROUP = ["alertname", "run"]
@@ -45,7 +45,7 @@ def _watchdog(deadman: bool) -> Config:
 
 def _collector() -> Config:
     """Everything, quiet hours or not; the repeats tell the collector that it goes on."""
-    return {"receiver": "collector", "continue": True, **_times("1s", "5s", f"{COLLECTOR_REPEAT_SECONDS // 3600}h")}
+    return {"receiver": "collector", "continue": True, **_times("1s", "5s", f"{COLLECTOR_REPEAT_SECONDS // 60}m")}
 
 
 def _ticket(quiet: bool) -> Config:

@@ -29,7 +29,8 @@ RUN_FILE = "run.json"
 ENDINGS = ("finished", "crashed", "preempted")
 # An end so soon after a signal is the signal's doing.
 PREEMPTION_SECONDS = 1800.0
-_UNSAFE = re.compile(r"[/\x00-\x1f\x7f]+")
+# Those that turn the reading direction too: what follows such a name would be read backwards.
+_UNSAFE = re.compile(r"[/\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 _MAX_NAME_BYTES, _MAX_ENDING_BYTES = 120, 80
 
 

@@ -14,7 +14,7 @@ from trainvitals.journal.layout import host_name
 def check_env(words: argparse.Namespace) -> str:
     from trainvitals.stack.check_env import open_to_others, problems
 
-    found = problems(words.path)
+    found = problems(words.path, os.environ)
     if not found and (warning := open_to_others(words.path)):
         print(warning, file=sys.stderr)
     return "\n".join(found)

@@ -33,15 +33,19 @@ _CALLED = ("SMTP_HOST", "SLACK_WEBHOOK_URL", "DISCORD_WEBHOOK_URL", "WEBHOOK_URL
 Lines = Mapping[str, str]
 
 
-def problems(path: Path) -> list[str]:
-    """A line for each thing that is wrong; none where all can be used."""
+def problems(path: Path, environ: Lines | None = None) -> list[str]:
+    """A line for each thing that is wrong; none where all can be used. Compose takes the environment's word first."""
+    told = {name: value for name, value in (environ or {}).items() if name in KNOBS}
+    if found := [f"the environment: {problem}" for problem in _unusable(told)]:
+        return found
     try:
         lines = read_env_lines(path)
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except (OSError, TrainVitalsError) as error:
         return [str(error)]
-    found = [*_unknown(lines), *read_otherwise(text), *_unusable(lines)]
+    found = [*_unknown(lines), *read_otherwise(text), *_unusable(lines), *_project(lines)]
     # What is between knobs is told once each of them can be used.
+    lines = {**lines, **told}
     return [f"{path}: {problem}" for problem in found or (*_missing(path.parent, lines), *_between(lines))]
 
 
@@ -75,6 +79,14 @@ def _unusable(lines: Lines) -> Iterator[str]:
     for name, knob in KNOBS.items():
         if value := lines.get(name, "").strip():
             yield from _told(lambda knob=knob, value=value: knob.read(value))  # type: ignore[misc]
+
+
+def _project(lines: Lines) -> Iterator[str]:
+    name = lines.get("COMPOSE_PROJECT_NAME", "").strip()
+    if name and not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
+        yield str(
+            SettingError("COMPOSE_PROJECT_NAME", name, "give small letters, digits, - and _ alone, as trainvitals2")
+        )
 
 
 def _missing(folder: Path, lines: Lines) -> Iterator[str]:

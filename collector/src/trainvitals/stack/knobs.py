@@ -81,6 +81,14 @@ def journal_folder(value: str) -> str:
     return path
 
 
+def interval(value: str) -> float:
+    """give seconds from 0.1 to 120: of what is older than five minutes Prometheus knows nothing any more"""
+    seconds = float(SETTINGS["interval"].check(value))
+    if seconds > 120:
+        raise ValueError
+    return seconds
+
+
 def retention(value: str) -> str:
     """give a duration such as 30d or 1y180d: the longest unit first, each once, 100y at the most"""
     match = _DURATION.fullmatch(value)
@@ -128,13 +136,14 @@ _STACK = (
          ""),
     Knob("TRAINVITALS_DIR", journal_folder, "/var/lib/trainvitals"),
     Knob("TRAINVITALS_USER", user, "10001:10001"),
-    _agent("interval", "1"),
+    Knob("TRAINVITALS_INTERVAL", interval, "1"),
     _agent("expected_gpus"),
     _agent("node_price"),
     _agent("per_core", "false"),
     _agent("runs_cap", "2GiB"),
     _agent("node_cap", "512MiB"),
-    _agent("allowed_hosts"),
+    Knob("TRAINVITALS_ALLOWED_HOSTS", matching(rf"\s*({_NAME})?(\s*,\s*({_NAME})?)*\s*",
+                                               "give names alone, with commas between, such as gpu1.example.org"), ""),
     Knob("TRAINVITALS_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"),
          ""),
     Knob("PROMETHEUS_RETENTION_TIME", retention, "30d"),
