@@ -1,24 +1,30 @@
+locals {
+  table = jsondecode(file("${path.module}/prices.json"))
+}
+
 module "inventory" {
   source = "../inventory"
 
   user           = local.user
   ssh_public_key = var.ssh_public_key
   idle_minutes   = var.auto_stop.idle_minutes
-  table          = { as_of = local.table.as_of, region = local.table.region, source = local.table.source }
+  table          = local.table
+  prices         = var.prices
 
   machines = { for name, instance in local.instances : name => {
     id           = instance.instance_id
-    ansible_host = var.access == "public" ? instance.network_interface[0].access_config[0].nat_ip : name
+    machine_type = instance.machine_type
+    spot         = try(local.gpu_machines[name].spot, false)
+    accelerator  = try(local.gpu_machines[name].accelerator, null)
+    gpu          = contains(keys(local.gpu_machines), name)
+    monitoring   = name == local.monitoring
     private_ip   = instance.network_interface[0].network_ip
     public_ip    = try(instance.network_interface[0].access_config[0].nat_ip, "")
+    ansible_host = var.access == "public" ? instance.network_interface[0].access_config[0].nat_ip : name
     proxy = var.access == "public" ? "" : join(" ", [
       "gcloud compute start-iap-tunnel %h 22 --listen-on-stdin --verbosity=warning",
       "--project=${var.project} --zone=${local.zone}",
     ])
-    gpu        = contains(keys(local.gpu_machines), name)
-    monitoring = name == local.monitoring
-    gpus       = try(local.gpus[name], null)
-    price      = try(local.gpu_prices[name], local.prices[var.monitoring.machine_type].on_demand, null)
   } }
 }
 

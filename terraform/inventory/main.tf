@@ -19,8 +19,8 @@ locals {
       ansible_ssh_common_args      = local.ssh_options[name]
       ansible_ssh_private_key_file = local.private_key
       stack_address                = machine.private_ip
-      stack_node_price             = machine.price
-      stack_expected_gpus          = machine.gpu ? machine.gpus : null
+      stack_node_price             = local.prices[name]
+      stack_expected_gpus          = machine.gpu ? local.gpus[name] : null
       stack_idle_stop_minutes      = machine.gpu ? var.idle_minutes : null
     } : key => value if value != null
   } }
@@ -29,5 +29,4 @@ locals {
   # What is said of a machine that is in both groups is said once.
   said_there = { for key, value in local.hosts[local.monitoring] : key => value if !var.machines[local.monitoring].gpu }
   tunnel     = [for port in [3000, 9090, 9093, 8080] : "-L ${port}:127.0.0.1:${port}"]
-  prices     = [for machine in var.machines : machine.price]
 }

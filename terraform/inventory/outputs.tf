@@ -22,10 +22,10 @@ output "tunnel_command" {
 
 output "price_per_hour" {
   value = {
-    # Unknown as soon as one of them is.
-    total    = anytrue([for price in local.prices : price == null]) ? null : sum(local.prices)
-    machines = { for name, machine in var.machines : name => machine.price }
-    currency = "USD"
+    # Sums of fractions have long tails.
+    total    = try(floor(sum(values(local.prices)) * 10000 + 0.5) / 10000, null)
+    machines = local.prices
+    currency = var.table.currency
     as_of    = var.table.as_of
     region   = var.table.region
     source   = var.table.source

@@ -1,5 +1,5 @@
 variable "machines" {
-  description = "What was made, by name: how each is reached, what it is for, what it costs."
+  description = "What was made, by name: what it is, how it is reached, what it is for."
   type = map(object({
     id           = string
     ansible_host = string
@@ -8,8 +8,9 @@ variable "machines" {
     proxy        = string
     gpu          = bool
     monitoring   = bool
-    gpus         = optional(number)
-    price        = optional(number)
+    machine_type = string
+    spot         = optional(bool, false)
+    accelerator  = optional(object({ type = string, count = number }))
   }))
 }
 
@@ -29,6 +30,11 @@ variable "idle_minutes" {
 }
 
 variable "table" {
-  description = "The table of prices, for its date and its source."
-  type        = object({ as_of = string, region = string, source = string })
+  description = "What prices.json says."
+  type        = any
+}
+
+variable "prices" {
+  description = "The user's own prices, by machine type."
+  type        = map(object({ on_demand = optional(number), spot = optional(number) }))
 }
