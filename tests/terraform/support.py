@@ -3,6 +3,7 @@
     TERRAFORM_PLUGIN_DIR=/folder/of/plugins      where none of the usual folders has them
 """
 
+import base64
 import json
 import os
 import shutil
