@@ -32,6 +32,8 @@ locals {
 }
 
 resource "google_compute_instance" "gpu" {
+  #checkov:skip=CKV_GCP_38: Google encrypts every disk; a key of the user's would be lost with the state, or stand in it
+  #checkov:skip=CKV_GCP_32: it is in local.metadata, which is merged
   for_each = local.gpu_machines
 
   name                      = each.key
@@ -102,6 +104,7 @@ resource "google_compute_instance" "gpu" {
 }
 
 resource "google_compute_instance" "monitoring" {
+  #checkov:skip=CKV_GCP_38: Google encrypts every disk; a key of the user's would be lost with the state, or stand in it
   count = local.on_one ? 0 : 1
 
   name                      = local.monitoring

@@ -23,8 +23,8 @@ resource "google_compute_network" "stack" {
   depends_on = [google_project_service.needed]
 }
 
-#checkov:skip=CKV_GCP_76: there is no IPv6 in this network
 resource "google_compute_subnetwork" "stack" {
+  #checkov:skip=CKV_GCP_76: there is no IPv6 in this network
   #checkov:skip=CKV_GCP_26: logs of every flow cost money by the gigabyte, and training moves terabytes
   name                     = var.name
   network                  = google_compute_network.stack.id

@@ -42,7 +42,9 @@ class Spot(SpotInstanceRequest):
     def __init__(self, backend, instance, options):
         self.instance = instance
         unsaid = dict.fromkeys(("valid_from", "valid_until", "launch_group", "availability_zone_group", "key_name"))
-        unsaid |= dict.fromkeys(("security_groups", "user_data", "placement", "kernel_id", "ramdisk_id", "spot_fleet_id"))
+        unsaid |= dict.fromkeys(
+            ("security_groups", "user_data", "placement", "kernel_id", "ramdisk_id", "spot_fleet_id")
+        )
         super().__init__(
             backend,
             random_spot_request_id(),

@@ -34,7 +34,9 @@ def serving():
 
     def serve(schemas):
         folder = Path(tempfile.mkdtemp(prefix="google-"))
-        by_kind = [{name: one for (kind, name), one in schemas.items() if kind == which} for which in ("resource", "data")]
+        by_kind = [
+            {name: one for (kind, name), one in schemas.items() if kind == which} for which in ("resource", "data")
+        ]
         told = server.answer(PROVIDER, *by_kind)
         started.append((server.serve(told, folder / "socket"), folder))
         return {"TF_REATTACH_PROVIDERS": server.reattach(folder / "socket")}

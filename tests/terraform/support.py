@@ -1,6 +1,6 @@
 """Terraform as the tests call it: on copies of the folders, with plugins from a mirror on this machine.
 
-    TERRAFORM_PLUGIN_DIR=/folder/of/plugins      where none of the usual folders has them
+TERRAFORM_PLUGIN_DIR=/folder/of/plugins      where none of the usual folders has them
 """
 
 import base64
@@ -46,14 +46,18 @@ def run(folder, *words, fails=False, **more):
     done = subprocess.run(
         [program(), *words], cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=SECONDS, check=False
     )  # fmt: skip
-    assert (done.returncode != 0) == fails, f"terraform {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
+    assert (done.returncode != 0) == fails, (
+        f"terraform {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
+    )
     return done.stdout
 
 
 def copy_of(folder, cloud):
     """As it is in a fresh clone, beside what it takes from the folder next to it."""
     for name in (cloud, "inventory"):
-        left_out = shutil.ignore_patterns(".terraform", "*.tfstate*", "*.tfvars", "*.auto.tfvars.json", ".terraform.lock.hcl")
+        left_out = shutil.ignore_patterns(
+            ".terraform", "*.tfstate*", "*.tfvars", "*.auto.tfvars.json", ".terraform.lock.hcl"
+        )
         shutil.copytree(TERRAFORM / name, folder / name, ignore=left_out)
     return folder / cloud
 

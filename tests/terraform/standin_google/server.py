@@ -41,7 +41,9 @@ def answer(provider, resources, data_sources):
 def handlers(told):
     answers = {"GetSchema": lambda _: told, "PrepareProviderConfig": lambda asked: message((1, first(1, asked)))}
     answers |= dict.fromkeys(AGREED, lambda _: b"") | {"GetFunctions": lambda _: b""}
-    return {name: grpc.unary_unary_rpc_method_handler(lambda asked, _, to=to: to(asked)) for name, to in answers.items()}
+    return {
+        name: grpc.unary_unary_rpc_method_handler(lambda asked, _, to=to: to(asked)) for name, to in answers.items()
+    }
 
 
 def serve(told, socket):
