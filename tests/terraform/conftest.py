@@ -1,10 +1,13 @@
+import json
 import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
+
 from tests.terraform import support
 from tests.terraform.standin_google import packages, published, server
+from tests.terraform.standin_google.told import schemas as told_schemas
 
 PROVIDER = {
     "attributes": {
@@ -32,14 +35,15 @@ def serving():
     """Serves a schema as the provider google; gives what terraform needs in its environment."""
     started = []
 
-    def serve(schemas):
-        folder = Path(tempfile.mkdtemp(prefix="google-"))
-        by_kind = [
-            {name: one for (kind, name), one in schemas.items() if kind == which} for which in ("resource", "data")
-        ]
-        told = server.answer(PROVIDER, *by_kind)
+    def serve(schemas, name="google", provider=PROVIDER):
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+        of = {
+            which: {name: one for (kind, name), one in schemas.items() if kind == which}
+            for which in ("resource", "data")
+        }
+        told = server.answer(provider, of["resource"], of["data"])
         started.append((server.serve(told, folder / "socket"), folder))
-        return {"TF_REATTACH_PROVIDERS": server.reattach(folder / "socket")}
+        return {"TF_REATTACH_PROVIDERS": server.reattach(name, folder / "socket")}
 
     yield serve
     for running, folder in started:
@@ -58,6 +62,27 @@ def module(tmp_path_factory, request):
         return made[cloud]
 
     return of
+
+
+@pytest.fixture(scope="session")
+def mocked(module, serving):
+    """The same for terraform test: AWS's provider, which is slow to start, only says its schema, once."""
+    made = {}
+
+    def of(cloud):
+        where, env = module(cloud)
+        if cloud == "aws" and not made:
+            made.update(_said(where, serving))
+        return where, env | (made if cloud == "aws" else {})
+
+    return of
+
+
+def _said(where, serving):
+    told = json.loads(support.run(where, "providers", "schema", "-json"))["provider_schemas"]
+    wanted = [one for one in packages.used(where) if one[1].startswith("aws_")]
+    provider, schemas = told_schemas(told[f"{server.ADDRESS}aws"], wanted)
+    return serving(schemas, "aws", provider)
 
 
 def _initialised(cloud, folder, request):

@@ -3,7 +3,6 @@
 TERRAFORM_PLUGIN_DIR=/folder/of/plugins      where none of the usual folders has them
 """
 
-import base64
 import json
 import os
 import shutil
@@ -43,12 +42,10 @@ def environment(**more):
 
 
 def run(folder, *words, fails=False, **more):
-    done = subprocess.run(
-        [program(), *words], cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=SECONDS, check=False
-    )  # fmt: skip
-    assert (done.returncode != 0) == fails, (
-        f"terraform {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
-    )
+    told = {"env": environment(**more), "capture_output": True, "text": True, "timeout": SECONDS}
+    done = subprocess.run([program(), *words], cwd=folder, check=False, **told)
+    said = f"terraform {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
+    assert (done.returncode != 0) == fails, said
     return done.stdout
 
 

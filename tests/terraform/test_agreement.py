@@ -6,6 +6,7 @@ import re
 
 import pytest
 import yaml
+
 from tests.terraform import support
 
 ONLY_GOOGLE = {"project"}
@@ -22,7 +23,7 @@ KEY = {"TF_VAR_ssh_public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ9 ada@exa
 
 def blocks(cloud, kind):
     text = "".join(path.read_text() for path in sorted((support.TERRAFORM / cloud).glob("*.tf")))
-    return {name: body for name, body in re.findall(rf'^{kind} "(\w+)" {{\n(.*?)^}}', text, re.MULTILINE | re.DOTALL)}
+    return dict(re.findall(rf'^{kind} "(\w+)" {{\n(.*?)^}}', text, re.MULTILINE | re.DOTALL))
 
 
 def argument(body, name):
@@ -103,11 +104,11 @@ def test_prices_are_dated_and_spot_is_the_cheaper(cloud):
 
 
 @pytest.fixture(scope="module")
-def outputs(module):
+def outputs(mocked):
     """Of a first run with what the example file says, by terraform test."""
 
     def of(cloud, wanted=""):
-        where, env = module(cloud)
+        where, env = mocked(cloud)
         head = (where / "tests" / "defaults.tftest.hcl").read_text().partition("\nvariables {")[0]
         example = (where / "terraform.tfvars.example").read_text()
         key = f'ssh_public_key = "{KEY["TF_VAR_ssh_public_key"]}"'

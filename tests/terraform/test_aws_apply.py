@@ -1,5 +1,7 @@
 """The AWS module applied for real, to a cloud on loopback, and destroyed again: what was made, told by boto3."""
 
+import base64
+import json
 import subprocess
 import sys
 import time
@@ -7,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+
 from tests.ports import free_port
 from tests.terraform import support
 
@@ -39,7 +42,7 @@ class Cloud(NamedTuple):
         return {tags(one)["Name"]: one for one in alive}
 
     def output(self):
-        told = support.json.loads(support.run(self.folder, "output", "-json", **self.env))
+        told = json.loads(support.run(self.folder, "output", "-json", **self.env))
         return {name: one["value"] for name, one in told.items()}
 
 
@@ -114,11 +117,9 @@ def test_only_the_web_s_machine_has_a_public_address(cloud):
 def test_nothing_comes_in_but_the_web_and_what_monitoring_scrapes(cloud):
     ec2 = cloud.client("ec2")
     names = {one["GroupId"]: one["GroupName"] for one in ec2.describe_security_groups()["SecurityGroups"]}
-    rules = [one for one in ec2.describe_security_group_rules()["SecurityGroupRules"] if not one["IsEgress"]]
-    seen = {
-        (names[one["GroupId"]], one["IpProtocol"], one["FromPort"], one["ToPort"], *comes_from(one, names)) for one in rules
-    }  # fmt: skip
-    seen = {rule for rule in seen if rule[0].startswith("trainvitals")}
+    ours = {group: name for group, name in names.items() if name.startswith("trainvitals")}
+    rules = ec2.describe_security_group_rules()["SecurityGroupRules"]
+    seen = {incoming(one, ours) for one in rules if one["GroupId"] in ours and not one["IsEgress"]}
     web = [("tcp", 80), ("tcp", 443), ("udp", 443)]
     scraped = [8080, 9100, 9400, 9835]
     assert seen == {("trainvitals-monitoring", kind, port, port, "198.51.100.0/24") for kind, port in web} | {
@@ -126,9 +127,9 @@ def test_nothing_comes_in_but_the_web_and_what_monitoring_scrapes(cloud):
     }
 
 
-def comes_from(rule, names):
-    group = rule.get("ReferencedGroupInfo", {}).get("GroupId")
-    return [names.get(group, rule.get("CidrIpv4"))]
+def incoming(rule, names):
+    sender = names.get(rule.get("ReferencedGroupInfo", {}).get("GroupId"), rule.get("CidrIpv4"))
+    return names[rule["GroupId"]], rule["IpProtocol"], rule["FromPort"], rule["ToPort"], sender
 
 
 def test_machines_are_in_the_groups_that_the_rules_are_for(cloud):
@@ -152,7 +153,7 @@ def test_the_schedule_stops_the_gpu_machines_alone(cloud):
     assert told["ScheduleExpression"] == "cron(0 20 * * ? *)" and told["ScheduleExpressionTimezone"] == "Europe/Berlin"
     machines = cloud.instances()
     stopped = {machines[name]["InstanceId"] for name in ("trainvitals-a-1", "trainvitals-b-1")}
-    assert set(support.json.loads(told["Target"]["Input"])["InstanceIds"]) == stopped
+    assert set(json.loads(told["Target"]["Input"])["InstanceIds"]) == stopped
 
 
 def test_roles_may_do_no_more_than_they_must(cloud):
@@ -172,7 +173,7 @@ def test_everything_bears_the_labels(cloud):
 def test_machines_know_their_name_and_let_the_key_in(cloud):
     machine = cloud.instances()["trainvitals-b-1"]["InstanceId"]
     told = cloud.client("ec2").describe_instance_attribute(InstanceId=machine, Attribute="userData")
-    script = support.base64.b64decode(told["UserData"]["Value"]).decode()
+    script = base64.b64decode(told["UserData"]["Value"]).decode()
     assert script.startswith("#cloud-config\n")
     first_boot = yaml.safe_load(script)
     assert first_boot["hostname"] == "trainvitals-b-1"

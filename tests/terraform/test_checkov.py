@@ -11,6 +11,7 @@ import re
 import subprocess
 
 import pytest
+
 from tests.terraform import support
 
 CHECKOV = support.ROOT / ".cache" / "checkov" / "bin" / "checkov"
@@ -22,9 +23,8 @@ def report():
     if not CHECKOV.exists():
         pytest.skip("checkov is not installed: see tests/terraform/test_checkov.py")
     words = [CHECKOV, "-d", "terraform", "--framework", "terraform", "--skip-download", "--skip-path", "/tests/"]
-    done = subprocess.run(
-        [*words, "-o", "json"], cwd=support.ROOT, env=support.environment(), capture_output=True, text=True, timeout=300, check=False
-    )  # fmt: skip
+    told = {"env": support.environment(), "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([*words, "-o", "json"], cwd=support.ROOT, check=False, **told)
     return json.loads(done.stdout)
 
 

@@ -1,10 +1,11 @@
 """The GCP module on the newest major version of the provider, as far as pulumi-gcp's argument names tell of it.
 
-The Python package is made from that provider's schema: an argument has its name there, a block that repeats is a plural.
-What it no longer has is taken out of the schema of 6.50, what it asks for is asked for, and the module is validated.
+The Python package is made from that provider's schema: an argument has its name there, a block that repeats is a
+plural. What it no longer has is taken out of the schema of 6.50, what it asks for is asked for. Then Terraform is asked.
 """
 
 import pytest
+
 from tests.terraform import support
 from tests.terraform.standin_google import newer, packages
 
@@ -40,7 +41,7 @@ def test_the_module_is_valid_there(module, serving, google_newer):
         ("schedule.tf", "vm_stop_schedule {", "vm_halt_schedule {", "vm_halt_schedule"),
     ],
 )
-@pytest.mark.parametrize("which", ("google_6", "google_newer"))
+@pytest.mark.parametrize("which", ["google_6", "google_newer"])
 def test_what_is_wrong_is_found(tmp_path, serving, request, which, file, old, new, word):
     where = support.copy_of(tmp_path, "gcp")
     text = (where / file).read_text()

@@ -1,13 +1,14 @@
-"""Serves schemas to Terraform as the provider google does, by tfplugin5 on a socket of Unix."""
+"""Serves schemas to Terraform as a provider does, by tfplugin5 on a socket of Unix."""
 
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
+
 from tests.terraform.standin_google.wire import first, message
 
-ADDRESS = "registry.terraform.io/hashicorp/google"
+ADDRESS = "registry.terraform.io/hashicorp/"
 NESTING = {"single": 1, "list": 2, "set": 3}
 # Answered with no diagnostics. Everything else is unimplemented, and Terraform says so.
 AGREED = ("ValidateResourceTypeConfig", "ValidateDataSourceConfig", "Configure", "Stop")
@@ -55,8 +56,8 @@ def serve(told, socket):
     return server
 
 
-def reattach(socket):
+def reattach(provider, socket):
     """What TF_REATTACH_PROVIDERS says of it. With Test Terraform does not end the process when it is done."""
     where = {"Network": "unix", "String": str(socket)}
     told = {"Protocol": "grpc", "ProtocolVersion": 5, "Pid": os.getpid(), "Test": True, "Addr": where}
-    return json.dumps({ADDRESS: told})
+    return json.dumps({ADDRESS + provider: told})
