@@ -37,11 +37,9 @@ def serving():
 
     def serve(schemas, name="google", provider=PROVIDER):
         folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
-        of = {
-            which: {name: one for (kind, name), one in schemas.items() if kind == which}
-            for which in ("resource", "data")
-        }
-        told = server.answer(provider, of["resource"], of["data"])
+        resources = {name: one for (kind, name), one in schemas.items() if kind == "resource"}
+        data_sources = {name: one for (kind, name), one in schemas.items() if kind == "data"}
+        told = server.answer(provider, resources, data_sources)
         started.append((server.serve(told, folder / "socket"), folder))
         return {"TF_REATTACH_PROVIDERS": server.reattach(name, folder / "socket")}
 

@@ -1,7 +1,7 @@
 """The GCP module on the newest major version of the provider, as far as pulumi-gcp's argument names tell of it.
 
 The Python package is made from that provider's schema: an argument has its name there, a block that repeats is a
-plural. What it no longer has is taken out of the schema of 6.50, what it asks for is asked for. Then Terraform is asked.
+plural. What it no longer has is taken out of the schema of 6.50, what it asks for is asked for; then it is validated.
 """
 
 import pytest
