@@ -10,7 +10,7 @@ variable "zones" {
 
   validation {
     condition     = alltrue([for zone in var.zones : can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]+[a-z]$", zone))])
-    error_message = "zones: ${jsonencode(var.zones)}: one looks like us-east-1a. `aws ec2 describe-availability-zones` lists them."
+    error_message = "zones: ${jsonencode(var.zones)} is not as us-east-1a. See `aws ec2 describe-availability-zones`."
   }
 
   validation {
