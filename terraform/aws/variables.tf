@@ -1,0 +1,243 @@
+variable "zones" {
+  description = "Zones of one region, the best first. `make deploy` goes on to the next where machines are sold out."
+  type        = list(string)
+  default     = ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"]
+
+  validation {
+    condition     = length(var.zones) > 0
+    error_message = "zones: name at least one zone, as in [\"us-east-1a\"]."
+  }
+
+  validation {
+    condition     = alltrue([for zone in var.zones : can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]+[a-z]$", zone))])
+    error_message = "zones: ${jsonencode(var.zones)} is not as us-east-1a. See `aws ec2 describe-availability-zones`."
+  }
+
+  validation {
+    condition     = length(distinct([for zone in var.zones : replace(zone, "/[a-z]$/", "")])) <= 1
+    error_message = "zones: ${jsonencode(var.zones)} are of several regions, the network is of one. Keep those of one."
+  }
+}
+
+variable "zone" {
+  description = "The zone in use; empty is the first of `zones`. `make deploy` writes it to zone.auto.tfvars.json."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.zone == "" || contains(var.zones, var.zone)
+    error_message = "zone: '${var.zone}' is not among zones. Add it there, or remove zone.auto.tfvars.json."
+  }
+}
+
+variable "name" {
+  description = "What every name begins with. Two deployments in one region need two."
+  type        = string
+  default     = "trainvitals"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name: '${var.name}' does not fit. Take 3 to 20 of a-z, 0-9 and -, a letter first, no dash last."
+  }
+}
+
+variable "gpu_machines" {
+  description = "GPU machines by kind: machine type, how many, spot or not, disk."
+  type = map(object({
+    machine_type = string
+    count        = optional(number, 1)
+    spot         = optional(bool, false)
+    disk_gb      = optional(number, 200)
+    accelerator  = optional(object({ type = string, count = optional(number, 1) }))
+  }))
+  default = { gpu = { machine_type = "g6.xlarge" } }
+
+  validation {
+    condition     = length(var.gpu_machines) > 0
+    error_message = "gpu_machines: name at least one kind, as in { gpu = { machine_type = \"g6.xlarge\" } }."
+  }
+
+  validation {
+    condition = alltrue([
+      for kind in keys(var.gpu_machines) : can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", kind))
+    ])
+    error_message = "gpu_machines: a kind is 1 to 20 of a-z, 0-9 and -, a letter first."
+  }
+
+  validation {
+    condition     = alltrue([for machine in var.gpu_machines : contains(range(1, 51), machine.count)])
+    error_message = "gpu_machines: count must be a whole number from 1 to 50. Remove a kind that you do not want."
+  }
+
+  validation {
+    condition = alltrue([
+      for machine in var.gpu_machines :
+      machine.disk_gb >= 50 && machine.disk_gb <= 65536 && floor(machine.disk_gb) == machine.disk_gb
+    ])
+    error_message = "gpu_machines: disk_gb must be a whole number from 50, which deep-learning images take, to 65536."
+  }
+
+  validation {
+    condition = alltrue([
+      for machine in var.gpu_machines : can(regex("^(g|gr|p)[0-9]+[a-z0-9-]*[.][a-z0-9-]+$", machine.machine_type))
+    ])
+    error_message = "gpu_machines: a machine_type has no GPU. Take g4dn., g5., g6., g6e., p4d., p5. or a newer one."
+  }
+
+  validation {
+    condition     = alltrue([for machine in var.gpu_machines : !can(regex("^(g5g|p6e)", machine.machine_type))])
+    error_message = "gpu_machines: g5g and p6e have ARM processors, for which there are no images here. Take g5. or p5."
+  }
+
+  validation {
+    condition     = alltrue([for machine in var.gpu_machines : machine.accelerator == null])
+    error_message = "gpu_machines: accelerator is for Google's n1- alone, types here bring their GPUs. Leave it out."
+  }
+}
+
+variable "monitoring" {
+  description = "The machine of Prometheus and Grafana; `null`: the first GPU machine by name does it too."
+  type        = object({ machine_type = optional(string, "t3.large"), disk_gb = optional(number, 50) })
+  default     = {}
+
+  validation {
+    condition     = var.monitoring == null || can(regex("^[a-z][a-z0-9-]*[.][a-z0-9-]+$", var.monitoring.machine_type))
+    error_message = "monitoring: machine_type is no machine type. One looks like t3.large."
+  }
+
+  validation {
+    condition     = try(contains(range(20, 1001), var.monitoring.disk_gb), true)
+    error_message = "monitoring: disk_gb must be a whole number from 20, which Prometheus alone may take, to 1000."
+  }
+}
+
+variable "image" {
+  description = "What GPU machines boot: `deep-learning`, `debian-12`, `ubuntu-2204`, `ubuntu-2404`, or one below."
+  type        = string
+  default     = "deep-learning"
+
+  validation {
+    condition = (
+      contains(["deep-learning", "debian-12", "ubuntu-2204", "ubuntu-2404"], var.image)
+      || can(regex("^[a-z0-9.-]+-ubuntu-2[0-9][.]04$", var.image)) || can(regex("^ami-[0-9a-f]{8,17}$", var.image))
+    )
+    error_message = "image: '${var.image}' is not known. Take deep-learning, ubuntu-2404 or another of the README."
+  }
+}
+
+variable "access" {
+  description = "`private`: no public address, SSH by the cloud's own way. `public`: SSH from `ssh_cidrs`."
+  type        = string
+  default     = "private"
+
+  validation {
+    condition     = contains(["private", "public"], var.access)
+    error_message = "access: '${var.access}' is neither \"private\" nor \"public\"."
+  }
+}
+
+variable "ssh_cidrs" {
+  description = "The addresses that SSH is open to with `access = \"public\"`."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for cidr in var.ssh_cidrs : can(cidrnetmask(cidr))])
+    error_message = "ssh_cidrs: ${jsonencode(var.ssh_cidrs)} must be IPv4 ranges, as 203.0.113.7/32."
+  }
+
+  validation {
+    condition     = alltrue([for cidr in var.ssh_cidrs : try(tonumber(split("/", cidr)[1]) >= 8, true)])
+    error_message = "ssh_cidrs: ${jsonencode(var.ssh_cidrs)} opens SSH to the world. Name your own address."
+  }
+
+  validation {
+    condition     = var.access != "public" || length(var.ssh_cidrs) > 0
+    error_message = "ssh_cidrs: access = \"public\" needs the addresses that SSH is open to, as [\"203.0.113.7/32\"]."
+  }
+
+  validation {
+    condition     = var.access != "private" || length(var.ssh_cidrs) == 0
+    error_message = "ssh_cidrs: it opens nothing with access = \"private\". Leave it out, or set access = \"public\"."
+  }
+}
+
+variable "https_cidrs" {
+  description = "Who reaches ports 80 and 443 of the monitoring machine, for the stack's profile `public`."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for cidr in var.https_cidrs : can(cidrnetmask(cidr))])
+    error_message = "https_cidrs: ${jsonencode(var.https_cidrs)} holds what is no IPv4 range. Everybody is 0.0.0.0/0."
+  }
+}
+
+variable "ssh_public_key" {
+  description = "Your public SSH key, or its file."
+  type        = string
+  default     = "~/.ssh/id_ed25519.pub"
+
+  validation {
+    condition = can(regex(
+      "^(ssh-|ecdsa-sha2-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/]+=*( [^\\n]*)?\\n?$",
+      try(file(pathexpand(var.ssh_public_key)), var.ssh_public_key),
+    ))
+    error_message = "ssh_public_key: neither a public key nor the file of one. `ssh-keygen -t ed25519` makes one."
+  }
+}
+
+variable "auto_stop" {
+  description = "Stops GPU machines each day at `stop_at` (`20:00`), and after `idle_minutes` of idle GPUs."
+  type = object({
+    stop_at      = optional(string, "")
+    time_zone    = optional(string, "UTC")
+    idle_minutes = optional(number, 0)
+  })
+  default = {}
+
+  validation {
+    condition     = can(regex("^(|([01][0-9]|2[0-3]):[0-5][0-9])$", var.auto_stop.stop_at))
+    error_message = "auto_stop: stop_at '${var.auto_stop.stop_at}' is no time of the day. Write 20:00, or leave it out."
+  }
+
+  validation {
+    condition     = can(regex("^[A-Z][A-Za-z_]+(/[A-Z][A-Za-z0-9_+-]+)*$", var.auto_stop.time_zone))
+    error_message = "auto_stop: time_zone '${var.auto_stop.time_zone}' is none. Write UTC, or one as Europe/Berlin."
+  }
+
+  validation {
+    condition     = contains(concat([0], range(5, 1000)), var.auto_stop.idle_minutes)
+    error_message = "auto_stop: idle_minutes must be a whole number from 5 to 999, or 0 for never."
+  }
+}
+
+variable "prices" {
+  description = "Dollars an hour by machine type; they go before those of prices.json."
+  type        = map(object({ on_demand = optional(number), spot = optional(number) }))
+  default     = {}
+
+  validation {
+    condition     = alltrue(flatten([for price in var.prices : [for dollars in price : try(dollars >= 0, true)]]))
+    error_message = "prices: one is below zero. Write dollars an hour, as { g6.xlarge = { on_demand = 0.71 } }."
+  }
+}
+
+variable "labels" {
+  description = "More labels on everything that can bear them."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition = alltrue([
+      for key, value in var.labels : can(regex("^[A-Za-z0-9 _.:/=+@-]{1,128}$", key))
+      && can(regex("^[A-Za-z0-9 _.:/=+@-]{0,256}$", value)) && !startswith(lower(key), "aws:")
+    ])
+    error_message = "labels: ${jsonencode(var.labels)} must be letters, digits, spaces and _.:/=+-@, not aws: first."
+  }
+
+  validation {
+    condition     = length(setintersection(keys(var.labels), ["app", "deployment", "Name"])) == 0
+    error_message = "labels: app, deployment and Name are set already. Choose other keys."
+  }
+}

@@ -1,0 +1,54 @@
+locals {
+  table = jsondecode(file("${path.module}/prices.json"))
+}
+
+module "inventory" {
+  source = "../inventory"
+
+  user           = local.user
+  ssh_public_key = var.ssh_public_key
+  idle_minutes   = var.auto_stop.idle_minutes
+  table          = local.table
+  prices         = var.prices
+
+  machines = { for name, instance in local.instances : name => {
+    id           = instance.instance_id
+    machine_type = instance.machine_type
+    spot         = try(local.gpu_machines[name].spot, false)
+    accelerator  = try(local.gpu_machines[name].accelerator, null)
+    gpu          = contains(keys(local.gpu_machines), name)
+    monitoring   = name == local.monitoring
+    private_ip   = instance.network_interface[0].network_ip
+    public_ip    = try(instance.network_interface[0].access_config[0].nat_ip, "")
+    ansible_host = var.access == "public" ? instance.network_interface[0].access_config[0].nat_ip : name
+    proxy = var.access == "public" ? "" : join(" ", [
+      "gcloud compute start-iap-tunnel %h 22 --listen-on-stdin --verbosity=warning",
+      "--project=${var.project} --zone=${local.zone}",
+    ])
+  } }
+}
+
+output "inventory" {
+  description = "For Ansible: the groups gpu_nodes and monitoring, and how each machine is reached."
+  value       = module.inventory.inventory
+}
+
+output "addresses" {
+  description = "Each machine's private address, and its public one if it has one."
+  value       = module.inventory.addresses
+}
+
+output "tunnel_command" {
+  description = "Brings Grafana, Prometheus, Alertmanager and the collector's page to this machine's loopback."
+  value       = module.inventory.tunnel_command
+}
+
+output "price_per_hour" {
+  description = "What machines cost while they run; null is unknown. Disks, addresses and traffic come on top."
+  value       = module.inventory.price_per_hour
+}
+
+output "zone" {
+  description = "Where it runs."
+  value       = local.zone
+}
