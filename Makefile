@@ -38,6 +38,29 @@ alert-test: ## Send an alert through every configured channel, and report what e
 agent: .venv/.runtime ## Run the agent alone and its page (DEMO=1: simulated GPUs; ARGS='...': more flags)
 	@exec $(VENV)/trainvitals $(if $(filter-out 0,$(DEMO)),demo,serve) $(ARGS)
 
+# CLOUD=gcp or aws: what terraform/CLOUD/terraform.tfvars says. INVENTORY=hosts.yml: machines of one's own.
+DEPLOY = @exec $(VENV)/python -m deploy $@ $(if $(CLOUD),--cloud $(CLOUD)) $(if $(INVENTORY),--inventory $(INVENTORY))
+
+.PHONY: plan
+plan: .venv/.deploy ## Show what deploying would make, and its price (CLOUD=gcp or aws)
+	$(DEPLOY)
+
+.PHONY: deploy
+deploy: .venv/.deploy ## Make the machines, set them up, verify (CLOUD=gcp or aws, or INVENTORY=hosts.yml; YES=1: do not ask)
+	$(DEPLOY)
+
+.PHONY: verify
+verify: .venv/.deploy ## Verify what was deployed, on every host (CLOUD or INVENTORY)
+	$(DEPLOY)
+
+.PHONY: tunnel
+tunnel: .venv/.deploy ## Bring the dashboards of what was deployed to this machine (CLOUD or INVENTORY)
+	$(DEPLOY)
+
+.PHONY: destroy
+destroy: .venv/.deploy ## Take the machines down, when you agree to it (CLOUD)
+	$(DEPLOY)
+
 .PHONY: test
 test: ## Run the tests, and list what was not run and why (ARGS='-k journal')
 	@scripts/test $(ARGS)
@@ -93,6 +116,11 @@ $(MADE): scripts/setup-venv
 	@echo 'Installing TrainVitals into .venv'
 	@$(PIP) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
 	@$(PIP) --no-deps --no-build-isolation -e collector
+	@touch $@
+
+.venv/.deploy: requirements/deploy.txt .venv/.runtime
+	@echo 'Installing Ansible into .venv (0.1 GB to load)'
+	@$(PIP) --require-hashes -r $<
 	@touch $@
 
 .venv/.dev: requirements/dev.txt .venv/.runtime

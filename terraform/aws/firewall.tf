@@ -50,6 +50,21 @@ resource "aws_security_group" "node" {
   tags        = { Name = "${var.name}-node" }
 }
 
+locals {
+  # The first GPU machine may be the monitoring machine too, and is then of that group.
+  gpu_groups = merge({ node = aws_security_group.node.id }, local.on_one ? { first = aws_security_group.monitoring.id } : {})
+  gpu_roads  = var.node_to_node ? setproduct(keys(local.gpu_groups), keys(local.gpu_groups)) : []
+}
+
+resource "aws_vpc_security_group_ingress_rule" "node_to_node" {
+  for_each = { for road in local.gpu_roads : join("-to-", road) => road }
+
+  security_group_id            = local.gpu_groups[each.value[1]]
+  description                  = "From GPU machine to GPU machine, for training over several"
+  referenced_security_group_id = local.gpu_groups[each.value[0]]
+  ip_protocol                  = "-1"
+}
+
 resource "aws_vpc_security_group_ingress_rule" "scrape" {
   for_each = local.scraped
 

@@ -173,6 +173,12 @@ variable "https_cidrs" {
   }
 }
 
+variable "node_to_node" {
+  description = "Whether GPU machines reach each other on every port, as training over several of them needs."
+  type        = bool
+  default     = false
+}
+
 variable "ssh_public_key" {
   description = "Your public SSH key, or its file."
   type        = string

@@ -4,6 +4,8 @@ locals {
   https = length(var.https_cidrs) > 0
   # The collector, and the exporters of the node, of DCGM and of nvidia-smi.
   scraped = [8080, 9100, 9400, 9835]
+  # The first GPU machine may be the monitoring machine too, and then bears that tag.
+  gpu_tags = concat(["${var.name}-node"], local.on_one ? ["${var.name}-monitoring"] : [])
 }
 
 resource "google_project_service" "needed" {
@@ -91,6 +93,20 @@ resource "google_compute_firewall" "scrape" {
   allow {
     protocol = "tcp"
     ports    = local.scraped
+  }
+}
+
+resource "google_compute_firewall" "node_to_node" {
+  count = var.node_to_node ? 1 : 0
+
+  name        = "${var.name}-node-to-node"
+  network     = google_compute_network.stack.id
+  description = "From GPU machine to GPU machine, for training over several"
+  source_tags = local.gpu_tags
+  target_tags = local.gpu_tags
+
+  allow {
+    protocol = "all"
   }
 }
 

@@ -52,3 +52,8 @@ output "zone" {
   description = "Where it runs."
   value       = local.zone
 }
+
+output "since" {
+  description = "When it was first made."
+  value       = module.inventory.since
+}

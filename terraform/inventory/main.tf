@@ -30,3 +30,12 @@ locals {
   said_there = { for key, value in local.hosts[local.monitoring] : key => value if !var.machines[local.monitoring].gpu }
   tunnel     = [for port in [3000, 9090, 9093, 8080] : "-L ${port}:127.0.0.1:${port}"]
 }
+
+# When it was first made: what it cost is told when it is destroyed.
+resource "terraform_data" "since" {
+  input = plantimestamp()
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}

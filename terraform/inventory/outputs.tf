@@ -31,3 +31,7 @@ output "price_per_hour" {
     source   = var.table.source
   }
 }
+
+output "since" {
+  value = terraform_data.since.output
+}

@@ -10,7 +10,7 @@ import yaml
 from tests.terraform import support
 
 ONLY_GOOGLE = {"project"}
-OUTPUTS = {"inventory", "addresses", "tunnel_command", "price_per_hour", "zone"}
+OUTPUTS = {"inventory", "addresses", "tunnel_command", "price_per_hour", "since", "zone"}
 HOST = {"ansible_host", "ansible_user", "ansible_ssh_common_args", "ansible_ssh_private_key_file"} | {
     "stack_address",
     "stack_node_price",
@@ -53,7 +53,9 @@ def test_there_are_few_variables_each_typed_described_and_checked(cloud):
     variables = blocks(cloud, "variable")
     assert len(variables) <= 15
     for name, body in variables.items():
-        assert argument(body, "type") and argument(body, "description") and "validation {" in body, name
+        # Of a bool its type is check enough.
+        is_checked = "validation {" in body or argument(body, "type") == "bool"
+        assert argument(body, "type") and argument(body, "description") and is_checked, name
 
 
 @pytest.mark.parametrize("cloud", support.CLOUDS)

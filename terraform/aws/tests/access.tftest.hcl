@@ -98,3 +98,34 @@ run "https_reaches_the_monitoring_machine_alone" {
     error_message = "it has an address that stays, the GPU machine has none"
   }
 }
+
+run "gpu_machines_do_not_reach_each_other" {
+  assert {
+    condition     = length(aws_vpc_security_group_ingress_rule.node_to_node) == 0
+    error_message = "nobody asked for it"
+  }
+}
+
+run "they_do_where_training_over_several_is_wanted" {
+  variables {
+    node_to_node = true
+  }
+
+  assert {
+    condition     = keys(aws_vpc_security_group_ingress_rule.node_to_node) == ["node-to-node"]
+    error_message = "from GPU machine to GPU machine alone"
+  }
+}
+
+run "the_one_that_monitors_too_is_reached" {
+  variables {
+    node_to_node = true
+    monitoring   = null
+    gpu_machines = { gpu = { machine_type = "g6.xlarge", count = 2 } }
+  }
+
+  assert {
+    condition     = length(aws_vpc_security_group_ingress_rule.node_to_node) == 4
+    error_message = "from each to each"
+  }
+}

@@ -100,3 +100,26 @@ run "https_reaches_the_monitoring_machine_alone" {
     error_message = "the address is told, for the DNS"
   }
 }
+
+run "gpu_machines_do_not_reach_each_other" {
+  assert {
+    condition     = length(google_compute_firewall.node_to_node) == 0
+    error_message = "nobody asked for it"
+  }
+}
+
+run "they_do_where_training_over_several_is_wanted" {
+  variables {
+    node_to_node = true
+    monitoring   = null
+    gpu_machines = { gpu = { machine_type = "g2-standard-4", count = 2 } }
+  }
+
+  assert {
+    condition = alltrue([for one in google_compute_firewall.node_to_node : alltrue([
+      one.source_tags == toset(["trainvitals-node", "trainvitals-monitoring"]),
+      one.target_tags == toset(["trainvitals-node", "trainvitals-monitoring"]),
+    ])]) && length(google_compute_firewall.node_to_node) == 1
+    error_message = "from each GPU machine to each other, the one that monitors too"
+  }
+}

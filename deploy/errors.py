@@ -1,0 +1,5 @@
+"""What ends a command with a line that says what is wrong and what mends it."""
+
+
+class DeployError(Exception):
+    pass
