@@ -6,11 +6,13 @@ import re
 import pytest
 
 from tests.compose.files import COMPOSE, GPU, ROOT, SERVICES, blocks
+from trainvitals.stack.gate import DOORS
 
 ONE_SHOT = {"journal", "targets", "alertmanager-config", "grafana-password", "caddy-volume"}
 PROFILES = {
     "journal": {"node", "server"}, "collector": {"node", "server"}, "node-exporter": {"node"},
     "targets": {"server"}, "prometheus": {"server"}, "alertmanager-config": {"server"}, "alertmanager": {"server"},
+    "gate": {"server"},
     "grafana-password": {"server"}, "grafana": {"server"}, "dcgm-exporter": {"dcgm"},
     "dcgm-exporter-profiling": {"dcgm-profiling"}, "nvidia-smi-exporter": {"nvidia-smi"},
     "caddy": {"public"}, "caddy-volume": {"public"}, "demo": {"demo"},
@@ -82,6 +84,22 @@ def test_a_port_is_published_on_loopback_unless_env_says_otherwise(name: str) ->
     for port in SERVICES[name].get("ports", []):
         bind = "${PUBLIC_BIND:-0.0.0.0}:" if name == "caddy" else "${TRAINVITALS_BIND:-127.0.0.1}:"
         assert port.startswith(bind)
+
+
+def test_prometheus_and_alertmanager_are_reached_by_the_gate_alone() -> None:
+    assert [name for name in ("prometheus", "alertmanager") if "ports" in SERVICES[name]] == []
+    assert SERVICES["gate"]["ports"] == [
+        "${TRAINVITALS_BIND:-127.0.0.1}:${PROMETHEUS_PORT:-9090}:9090",
+        "${TRAINVITALS_BIND:-127.0.0.1}:${ALERTMANAGER_PORT:-9093}:9093",
+    ]
+    assert DOORS == ("9090:prometheus:9090", "9093:alertmanager:9093")
+    assert SERVICES["gate"]["environment"].keys() == {"TRAINVITALS_ALLOWED_HOSTS", "PROMETHEUS_URL", "ALERTMANAGER_URL"}
+
+
+def test_prometheus_lets_no_page_of_another_site_read() -> None:
+    (pattern,) = [word.partition("=")[2] for word in SERVICES["prometheus"]["command"] if "cors" in word]
+    for origin in ("null", "http://localhost:9090", "https://evil.example", "", "."):
+        assert not re.fullmatch(pattern, origin)
 
 
 def test_each_exception_has_its_reason_beside_it() -> None:

@@ -18,6 +18,7 @@ echo "$COMPOSE_PROFILES|$*" >>"$TOLD"
 case "$*" in
 *'label=com.docker.compose.project='*) [ ! -e "$ELSEWHERE" ] || cat "$ELSEWHERE" ;;
 *' port collector '*) echo "$LISTENS" ;;
+*' port gate '*) echo "127.0.0.1:1${@: -1}" ;;
 *' ps --quiet '*) [ ! -e "$AWAY" ] && echo "id-of-${@: -1}" ;;
 *"ps --all --format {{.Service}}") printf '%s\\n' $RUNS ;;
 *' config --services') printf '%s\\n' $WANTED ;;
@@ -167,6 +168,12 @@ def test_what_runs_from_another_folder_is_left_alone_and_that_folder_named(word:
     (":::8080", "localhost:8080"), ("[::1]:8080", "[::1]:8080"), ("[::]:8080", "localhost:8080")])  # fmt: skip
 def test_where_it_listens_is_shown_as_a_browser_takes_it(address: str, url: str, tried: Tried) -> None:
     assert f"collector     http://{url}\n" in tried.run("up", LISTENS=address).stdout
+
+
+def test_prometheus_and_alertmanager_are_shown_where_their_gate_listens(tried: Tried) -> None:
+    told = tried.run("up").stdout
+    assert "  Prometheus    http://127.0.0.1:19090\n" in told
+    assert "  Alertmanager  http://127.0.0.1:19093\n" in told
 
 
 def test_what_runs_from_this_folder_or_one_that_is_gone_is_this_one_s(tried: Tried) -> None:

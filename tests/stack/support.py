@@ -11,9 +11,11 @@ import re
 import shutil
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -124,6 +126,16 @@ def fetched_text(url: str, body: Any = None) -> str:
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as answer:
         return str(answer.read().decode())
+
+
+def asked(url: str, method: str = "GET", **headers: str) -> tuple[int, Message, str]:
+    """Whatever is answered, 403 too."""
+    request = urllib.request.Request(url, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read().decode()
 
 
 def shortened(rules: str) -> str:

@@ -33,7 +33,7 @@ def kill(client: docker.DockerClient, service: str) -> None:
     wait_for(lambda: containers(client)[service].attrs["State"]["Health"]["Status"] == "healthy", 90)
 
 
-@pytest.mark.parametrize("service", ["prometheus", "alertmanager", "collector", "node-exporter"])
+@pytest.mark.parametrize("service", ["prometheus", "alertmanager", "collector", "gate", "node-exporter"])
 def test_a_killed_service_comes_back_by_itself(stack: Stack, client: docker.DockerClient, service: str) -> None:
     stack.up()
     if service in ("prometheus", "alertmanager"):

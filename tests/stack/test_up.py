@@ -1,18 +1,28 @@
 """The stack comes up from nothing, is as hard as it says, and keeps what it holds."""
 
+import json
 import os
 
 import docker
+import pytest
 
-from tests.stack.support import PROJECT, Stack, containers, wait_for, write_env
+from tests.stack.support import PROJECT, Stack, asked, containers, wait_for, write_env
 
 HEALTHY_SECONDS = 90
+PAST = """
+import json, sys, urllib.error, urllib.request
+try:
+    answer = urllib.request.urlopen(sys.argv[1], timeout=10)
+except urllib.error.HTTPError as error:
+    answer = error
+print(json.dumps([answer.status, answer.read().decode()]))
+"""
 
 
 def test_it_is_healthy_soon_and_a_second_up_changes_nothing(stack: Stack, client: docker.DockerClient) -> None:
     assert stack.up() < HEALTHY_SECONDS
     before = {name: one.id for name, one in containers(client).items()}
-    assert set(before) == {"alertmanager", "collector", "demo", "node-exporter", "prometheus"}
+    assert set(before) == {"alertmanager", "collector", "demo", "gate", "node-exporter", "prometheus"}
     stack.up()
     assert {name: one.id for name, one in containers(client).items()} == before
 
@@ -38,6 +48,27 @@ def test_every_container_is_hardened_and_listens_on_loopback_alone(stack: Stack,
         assert not any("docker.sock" in mount["Source"] for mount in one.attrs["Mounts"]), name
         bound = [place["HostIp"] for places in (host["PortBindings"] or {}).values() for place in places]
         assert set(bound) <= {"127.0.0.1"}, name
+        assert not (bound and name in ("prometheus", "alertmanager")), name
+
+
+@pytest.mark.parametrize(("knob", "past", "api"), [
+    ("PROMETHEUS_PORT", "http://prometheus:9090", "/api/v1/query?query=up"),
+    ("ALERTMANAGER_PORT", "http://alertmanager:9093", "/api/v2/silences")])  # fmt: skip
+def test_the_gate_answers_as_what_is_behind_it_and_refuses_other_sites(
+    stack: Stack, knob: str, past: str, api: str
+) -> None:
+    stack.up()
+    url = stack.url(knob)
+    # The distribution's programs have no page, or one that says so.
+    for path in ("/", "/query", "/-/ready"):
+        status, _, text = asked(url + path)
+        assert json.loads(stack.compose("exec", "-T", "collector", "python", "-c", PAST, past + path)) == [status, text]
+    assert asked(f"{url}/-/ready")[0] == asked(url + api, Origin=url)[0] == 200
+    for foreign in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        for method in ("GET", "POST", "OPTIONS", "DELETE"):
+            status, headers, text = asked(url + api, method, **foreign)
+            assert (status, text.count("\n")) == (403, 1), (method, foreign)
+            assert not [name for name in headers if name.lower().startswith("access-control")]
 
 
 def test_no_secret_stands_where_docker_shows_it(stack: Stack, client: docker.DockerClient) -> None:

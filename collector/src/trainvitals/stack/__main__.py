@@ -1,4 +1,4 @@
-"""The stack's one-shot jobs: `python -m trainvitals.stack check-env compose/.env`."""
+"""The stack's one-shot jobs, and its gate: `python -m trainvitals.stack check-env compose/.env`."""
 
 import argparse
 import os
@@ -25,6 +25,16 @@ def alertmanager_config(words: argparse.Namespace) -> str:
 
     ways = make(words.path, words.out, os.environ)
     print(f"{words.out}: alerts go to the collector{' and by ' if ways else ''}{', '.join(ways)}")
+    return ""
+
+
+def gate(words: argparse.Namespace) -> str:
+    from trainvitals.stack.gate import DOORS, problem, serve
+
+    doors = words.doors or DOORS
+    if words.check:
+        return problem(doors)
+    serve(doors, os.environ)
     return ""
 
 
@@ -73,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     checking = commands.add_parser("check-env", help="say what in a .env cannot be used")
     telling = commands.add_parser("alertmanager-config", help="write Alertmanager's configuration")
+    guarding = commands.add_parser("gate", help="stand before Prometheus and Alertmanager")
+    guarding.add_argument("doors", nargs="*", metavar="PORT:SERVICE:PORT")
+    guarding.add_argument("--check", action="store_true", help="ask the gate in this container how it is")
     asking = commands.add_parser("health", help="ask the agent in this container how it is")
     opening = commands.add_parser("journal", help="open the journal's folder to whoever trains")
     making = commands.add_parser("password", help="make Grafana's password where there is none yet")
@@ -80,10 +93,10 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("targets", help="write what Prometheus is to scrape")
     for each in (listing, telling):
         each.add_argument("--out", type=Path, required=True, metavar="DIR")
-    for each, command in ((checking, check_env), (asking, health), (opening, journal), (making, password),
-                          (listing, targets), (telling, alertmanager_config)):  # fmt: skip
+    for each, command in ((checking, check_env), (guarding, gate), (asking, health), (opening, journal),
+                          (making, password), (listing, targets), (telling, alertmanager_config)):  # fmt: skip
         each.set_defaults(command=command)
-        if each is not asking:
+        if each not in (asking, guarding):
             each.add_argument("path", type=Path)
     return parser
 

@@ -6,7 +6,6 @@ to any Host, for scrapers call by any name, so that such a page can read these t
 site's Origin is refused everywhere.
 """
 
-import ipaddress
 from collections.abc import Iterable
 
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trainvitals.web.callers import Hosts, is_own
 from trainvitals.web.config import WebConfig
 
 FOR_MACHINES = frozenset({"/metrics", "/healthz", "/api/v1/alertmanager"})
@@ -29,19 +29,18 @@ _HEADERS = {
 
 class Guard:
     def __init__(self, app: ASGIApp, config: WebConfig, allowed_hosts: Iterable[str]) -> None:
-        self._app, self._config = app, config
-        self._hosts = {"localhost", *(_name(host) for host in allowed_hosts)}
+        self._app, self._config, self._hosts = app, config, Hosts(allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = await self._refusal(scope["path"], Headers(scope=scope))
         await (refusal or self._app)(scope, receive, self._with_headers(send))
 
     async def _refusal(self, path: str, headers: Headers) -> ASGIApp | None:
-        host = headers.get("host", "")
-        if path not in FOR_MACHINES and not self._knows(host):
+        host, origin = headers.get("host", ""), headers.get("origin", "")
+        if path not in FOR_MACHINES and not self._hosts.knows(host):
             text = f"Host: {host!r} is not allowed: add it to TRAINVITALS_ALLOWED_HOSTS\n"
             return PlainTextResponse(text, 421)
-        if not _is_own(headers.get("origin", ""), host):
+        if origin and not is_own(origin, host):
             return PlainTextResponse("Origin: another site may not read this page\n", 403)
         if path in OPEN_TO_ALL or await self._admits(headers.get("authorization", "")):
             return None
@@ -53,10 +52,6 @@ class Guard:
             return True
         return await run_in_threadpool(self._config.admits, authorization)
 
-    def _knows(self, host: str) -> bool:
-        name = _name(host)
-        return name in self._hosts or _is_address(name)
-
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -67,22 +62,3 @@ class Guard:
             await send(message)
 
         return sending
-
-
-def _is_own(origin: str, host: str) -> bool:
-    return not origin or origin.partition("://")[2].lower() == host.lower()
-
-
-def _name(host: str) -> str:
-    """`GPU1.example.:8080` and `[::1]:8080` without port, closing dot and capitals."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return (host.rpartition(":")[0] if host.count(":") == 1 else host).lower().removesuffix(".")
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
