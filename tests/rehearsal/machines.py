@@ -103,7 +103,7 @@ class Site:
     def start(self, host: str) -> None:
         """Until all that starts with it has started."""
         self._containers[host].start()
-        asked = "systemctl is-active ssh && test -z \"$(systemctl list-jobs --no-legend)\""
+        asked = 'systemctl is-active ssh && test -z "$(systemctl list-jobs --no-legend)"'
         wait_for(lambda: self.ended(host, asked)[0] == 0, START_SECONDS,
                  tell=lambda: self.run(host, "systemctl list-jobs; systemctl --failed; journalctl -n 40", check=False))  # fmt: skip
 
