@@ -49,10 +49,11 @@ def serving(site: Site, converged: Told) -> Site:
     """On gpu1: port 9100 and 9200 published by Docker, ports 8081 and 8082 of the machine itself."""
     site.run("gpu1", "apt-get -qq update && apt-get -qq -y install --no-install-recommends busybox-static", seconds=300)
     site.run("gpu1", "mkdir -p /opt/tiny/bin && cp /bin/busybox /opt/tiny/bin/ && ln -sf busybox /opt/tiny/bin/sh"
-                     " && tar -C /opt/tiny -c . | docker import --change 'CMD [\"sh\", \"-c\","
-                     " \"busybox httpd -f -p 80 -h /\"]' - tiny")  # fmt: skip
+                     " && tar -C /opt/tiny -c . | docker import - tiny")  # fmt: skip
+    # The first process of a container ends by a signal only where it says so.
+    command = "sh -c 'busybox httpd -f -p 80 -h / & trap \"kill $!\" TERM; wait'"
     for port in (9100, 9200):
-        site.run("gpu1", f"docker run --detach --restart always --name at{port} --publish {port}:80 tiny")
+        site.run("gpu1", f"docker run --detach --restart always --name at{port} --publish {port}:80 tiny {command}")
     for port in (8081, 8082):
         site.run("gpu1", f"cat >/etc/systemd/system/at{port}.service <<END\n[Service]\nExecStart=/bin/busybox httpd -f"
                          f" -p {port} -h /etc\n[Install]\nWantedBy=multi-user.target\nEND\n"

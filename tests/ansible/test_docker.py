@@ -31,7 +31,8 @@ def test_settings_are_merged_with_those_that_are_there(site: Site, converged: To
 def test_containers_run_on_through_a_restart(serving: Site) -> None:
     asked = "docker inspect --format '{{.State.StartedAt}}' at9100; systemctl show --property=MainPID --value docker"
     started, engine = serving.run("gpu1", asked).split()
-    told = applied(serving, "docker", limit="gpu1", docker_daemon_options={"log-level": "warn"})
+    options = {"docker_daemon_options": {"log-level": "warn"}}
+    told = applied(serving, "docker", limit="gpu1", **options)
     assert told.changed()["gpu1"] > 0
     again, another = serving.run("gpu1", asked).split()
     assert started == again

@@ -1,5 +1,7 @@
 """What stands in the way is named with its fix, and the machine stays as it was."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,7 +18,7 @@ class Obstacle(NamedTuple):
     mend: str
     says: str
     role: str = "base"
-    variables: dict[str, Any] = {}
+    variables: Mapping[str, Any] = MappingProxyType({})
 
 
 def program(name: str, text: str) -> tuple[str, str]:
@@ -26,7 +28,8 @@ def program(name: str, text: str) -> tuple[str, str]:
 
 
 OBSTACLES = {
-    "no sudo": Obstacle("mv /etc/sudoers.d/admin /root/", "mv /root/admin /etc/sudoers.d/", "admin may not become root"),
+    "no sudo": Obstacle("mv /etc/sudoers.d/admin /root/", "mv /root/admin /etc/sudoers.d/",
+                        "admin may not become root"),
     "wrong system": Obstacle("sed -i.bak s/VERSION_ID=.*/VERSION_ID=11/ /usr/lib/os-release",
                              "mv /usr/lib/os-release.bak /usr/lib/os-release", "its system is debian-11: use one of"),
     "wrong processor": Obstacle(*program("uname", "echo riscv64"), "its processor is of riscv64"),
