@@ -70,6 +70,11 @@ test-stack: .venv/.dev ## Run the stack on a Docker Engine, which is started whe
 	@scripts/fetch-tools prometheus
 	@TRAINVITALS_STACK=1 scripts/test tests/stack $(ARGS)
 
+.PHONY: rehearsal
+rehearsal: .venv/.dev ## Deploy to machines made for it, on a Docker Engine (root), and test that
+	@scripts/start-engine >/dev/null
+	@TRAINVITALS_REHEARSAL=1 scripts/test tests/ansible tests/rehearsal $(ARGS)
+
 .PHONY: trainers
 trainers: .venv/.trainers ## Install torch and the trainers, which many tests need (0.9 GB to load, 3.6 GB on disk)
 
@@ -137,6 +142,11 @@ $(MADE): scripts/setup-venv
 .venv/.trainers: requirements/trainers.txt requirements/verl.txt .venv/.torch
 	@echo 'Installing the trainers into .venv (0.7 GB to load, 3 GB on disk; some minutes)'
 	@$(PIP) --no-deps --require-hashes -r requirements/trainers.txt -r requirements/verl.txt
+	@touch $@
+
+.cache/checkov/.made: requirements/checkov.txt
+	@python3 -m venv .cache/checkov
+	@.cache/checkov/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 .venv/.bench: requirements/bench.txt .venv/.torch
