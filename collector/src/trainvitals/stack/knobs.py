@@ -135,8 +135,8 @@ _STACK = (
     _agent("runs_cap", "2GiB"),
     _agent("node_cap", "512MiB"),
     _agent("allowed_hosts"),
-    Knob("TRAINVITALS_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"),
-         ""),
+    *(Knob(f"{name}_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"), "")
+      for name in ("TRAINVITALS", "EXPORTERS")),
     Knob("PROMETHEUS_RETENTION_TIME", retention, "30d"),
     Knob("PROMETHEUS_RETENTION_SIZE", matching(r"[0-9]{1,18}B|[0-9]{1,9}[KMG]B|[0-9]{1,6}TB", "give a size such as 20GB"
                                                ), "20GB"),
