@@ -10,6 +10,7 @@ import shutil
 import ssl
 import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -17,31 +18,36 @@ CACHE = ROOT / ".cache" / "stack"
 RELEASE = "trixie"
 PACKAGES = "python3,python3-venv,python3-pip,busybox,ca-certificates"
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_URI = re.compile(r"^URIs:\s*(\S+/debian/?)\s|^deb\s+(?:\[.*\]\s+)?(\S+/debian/?)\s", re.MULTILINE)
 
 
 def tree() -> Path:
     """The files of the Debian, made once a clone."""
-    folder = CACHE / RELEASE
+    return debootstrapped(CACHE / RELEASE, RELEASE, PACKAGES, _fit_out)
+
+
+def debootstrapped(folder: Path, release: str, packages: str, fit_out: Callable[[Path], None]) -> Path:
     if not folder.is_dir():
         unfinished = folder.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.parent.mkdir(parents=True, exist_ok=True)
-        words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", RELEASE, str(unfinished), mirror()]
+        words = ["debootstrap", "--variant=minbase", f"--include={packages}", release, str(unfinished), mirror()]
         told = subprocess.run(words, check=False, capture_output=True, text=True, timeout=900)
         if told.returncode:
             raise RuntimeError(f"debootstrap ended with {told.returncode}: {told.stdout[-2000:]}{told.stderr[-2000:]}")
-        _fit_out(unfinished)
+        fit_out(unfinished)
         unfinished.rename(folder)
     return folder
 
 
-def mirror() -> str:
+def mirror(archive: str = "debian") -> str:
+    """Where this machine takes the archive's packages from."""
+    place = rf"(\S+/{archive}/?)\s"
     files = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
     for file in files:
-        if file.suffix in (".list", ".sources") and (found := _URI.search(file.read_text() if file.exists() else "")):
-            return found[1] or found[2]
-    raise RuntimeError("no Debian mirror in /etc/apt: debootstrap has nothing to take its packages from")
+        text = file.read_text() if file.suffix in (".list", ".sources") and file.exists() else ""
+        if found := re.search(rf"^(?:URIs:\s*|deb\s+(?:\[.*\]\s+)?){place}", text, re.MULTILINE):
+            return found[1]
+    raise RuntimeError(f"no mirror of {archive} in /etc/apt: there is nothing to take its packages from")
 
 
 def _fit_out(folder: Path) -> None:
@@ -54,6 +60,11 @@ def _fit_out(folder: Path) -> None:
         mark.unlink()
     (folder / "usr" / "bin" / "wget").symlink_to("/bin/busybox")
     shutil.rmtree(folder / "var" / "cache" / "apt")
+    trust_and_ask_as_this_machine(folder)
+
+
+def trust_and_ask_as_this_machine(folder: Path) -> None:
+    """Its certificates, and where its pip looks."""
     trusted = ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt"
     shutil.copy(os.environ.get("SSL_CERT_FILE", trusted), folder / "etc" / "ssl" / "certs" / "ca-certificates.crt")
     (folder / "etc" / "pip.conf").write_text(_pip_settings())
