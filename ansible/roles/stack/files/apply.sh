@@ -13,7 +13,7 @@ compose() { timeout "$((seconds + 300))" docker compose --ansi never --progress 
 running() {
     docker ps --all --no-trunc --filter label=com.docker.compose.project=trainvitals \
         --format '{{.Label "com.docker.compose.service"}} {{.ID}} {{.State}}' |
-        grep -vE '^(journal|targets|alertmanager-config|grafana-password|caddy-volume) ' | sort
+        sed -E '/^(journal|targets|alertmanager-config|grafana-password|caddy-volume) /d' | sort
 }
 
 choose_image() {
@@ -72,8 +72,8 @@ prune() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 running >"$work/before"
-former=$(basename "$(readlink "$home/healthy" || true)")
-before=$(basename "$(readlink "$home/current" || true)")
+former=$(basename "$(readlink "$home/healthy")" || true)
+before=$(basename "$(readlink "$home/current")" || true)
 choose_image
 ln -sfn "releases/$release" "$home/current.new" && mv -T "$home/current.new" "$home/current"
 drop_unwanted

@@ -8,7 +8,8 @@ image=$(docker images --quiet --filter "label=trainvitals.source=$(cat "$folder/
 collector() { timeout 120 docker run --rm --network none --read-only --cap-drop ALL "$@"; }
 
 # Its name in messages is that which it has afterwards.
-work=$(mktemp -d)
+# Not under /tmp, which not every engine sees.
+work=$(mktemp -d --tmpdir="$folder/../..")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/compose/web" "$work/out"
 cp -a "$folder/compose/." "$work/compose/"
