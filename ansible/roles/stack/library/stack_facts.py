@@ -1,14 +1,13 @@
 #!/usr/bin/python
-"""What a host has that the stack must know: GPUs, ports that are taken, room on its disks, what of the stack runs.
+"""What a host has that the stack must know: GPUs, ports that are taken, what of the stack runs.
 
-{"gpus": ["NVIDIA L4"], "dcgm": "dcgm", "taken": [{"port": 9090, "by": "nginx"}], "free_gb": 41.2, "release": "3f2a…", …}
+{"gpus": ["NVIDIA L4"], "dcgm": "dcgm", "taken": [{"port": 9090, "by": "nginx"}], "release": "3f2a…", …}
 """
 
 import hashlib
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 
@@ -85,13 +84,6 @@ def taken(ports):
     return [{"port": port, "by": by} for port, by in sorted(listening().items()) if port in ports and port not in own]
 
 
-def free_gb(path):
-    path = Path(path)
-    while not path.exists():
-        path = path.parent
-    return round(shutil.disk_usage(path).free / 1e9, 1)
-
-
 def bind(address):
     """The address of its own that this host is reached by: behind a NAT it is not what others call it."""
     try:
@@ -141,11 +133,10 @@ def main():
     wanted, home = module.params, Path(module.params["home"])
     names, current = gpus(), home / "current"
     image = told("docker", "images", "--quiet", "--filter", f"label={LABEL}={wanted['source']}").split()
-    docker_root = told("docker", "info", "--format", "{{.DockerRootDir}}").strip() or "/var/lib/docker"
     module.exit_json(
         changed=False, gpus=names, dcgm=dcgm_profile(wanted["dcgm"], names), gpu_driver=gpu_driver(),
-        taken=taken(wanted["ports"]), free_gb=min(free_gb(docker_root), free_gb(home)), bind=bind(wanted["address"]),
-        docker_root=docker_root, image=image[0] if image and wanted["source"] else "", release=link(current),
+        taken=taken(wanted["ports"]), bind=bind(wanted["address"]),
+        image=image[0] if image and wanted["source"] else "", release=link(current),
         healthy=link(home / "healthy"), env_sha1=digest(current / "compose" / ".env"), services=services(),
         idle=Path("/etc/systemd/system/trainvitals-idle.timer").exists())  # fmt: skip
 
