@@ -3,7 +3,9 @@ stand-in, and takes the same words and the same web configuration.
 """
 
 import argparse
+import signal
 import ssl
+import sys
 from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,4 +48,5 @@ if tls := configuration.get("tls_server_config"):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / tls["cert_file"], folder / tls["key_file"])
     server.socket = context.wrap_socket(server.socket, server_side=True)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 server.serve_forever()

@@ -5,6 +5,8 @@ verification and Prometheus ask, keeps what it is given, and asks the data sourc
 import base64
 import json
 import os
+import signal
+import sys
 import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -65,4 +67,5 @@ class Answer(BaseHTTPRequestHandler):
         pass
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 ThreadingHTTPServer(("", 3000), Answer).serve_forever()
