@@ -1,6 +1,6 @@
 """Every image that the stack names, under the names that machines of the rehearsal are to have them by.
 
-    load(site, client, "gpu1")
+    packed(client)  ->  .cache/rehearsal/images/named-4f0c9d81aa20.tar
 
 Prometheus, Alertmanager, node-exporter and the collector are the real programs. Grafana and DCGM's exporter are
 stand-ins, which answer what health checks, Prometheus and the verification ask: those two cannot be had where nothing
@@ -8,15 +8,19 @@ can be pulled, and the machines have no GPU.
 """
 
 import importlib.util
+import io
+import json
+import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.compose.files import ROOT, SERVICES
-from tests.rehearsal.machines import Site
+from tests.rehearsal.archives import archive
 from tests.stack import images
 
 COLLECTOR = "trainvitals/collector"
@@ -85,7 +89,21 @@ def _stand_in(client: Any, name: str) -> str:
     return tag
 
 
-def load(site: Site, client: Any, host: str) -> None:
+def packed(client: Any) -> Path:
+    """All of them as docker save packs them, under the names that they have on a machine."""
     wanted = names(client)
-    site.load(host, wanted)
-    site.run(host, " && ".join(f"docker tag {here} {there}" for here, there in wanted.items() if here != there))
+    made = archive(client, wanted)
+    named = made.with_name(f"named-{made.name}")
+    if not named.exists():
+        unfinished = named.with_suffix(f".{os.getpid()}")
+        with tarfile.open(made) as source, tarfile.open(unfinished, "w") as target:
+            for member in source:
+                content = source.extractfile(member)
+                if content and member.name == "manifest.json":
+                    text = content.read().decode()
+                    for here, there in wanted.items():
+                        text = text.replace(json.dumps(here), json.dumps(there))
+                    member.size, content = len(text.encode()), io.BytesIO(text.encode())
+                target.addfile(member, content)
+        unfinished.rename(named)
+    return named

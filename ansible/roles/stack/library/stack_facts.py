@@ -24,6 +24,7 @@ options:
   dcgm: {description: Whether DCGM's exporter is wanted., type: str, default: auto}
   ports: {description: Those that the stack would listen on., type: list, elements: int, default: []}
   source: {description: The hash of the image's source., type: str, default: ''}
+  images: {description: Those that the stack would run., type: list, elements: str, default: []}
 author: [TrainVitals]
 """
 
@@ -119,6 +120,11 @@ def digest(path):
     return hashlib.sha1(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
+def missing(images):
+    here = set(told("docker", "images", "--format", "{{.Repository}}:{{.Tag}}").split())
+    return [image for image in images if image not in here]
+
+
 def services():
     """What runs of the stack, and how it is."""
     lines = told("docker", "ps", "--all", "--filter", PROJECT, "--format", "{{json .}}").splitlines()
@@ -129,14 +135,15 @@ def main():
     module = AnsibleModule(
         {"home": {"type": "path", "required": True}, "address": {"type": "str", "default": ""},
          "dcgm": {"type": "str", "default": "auto"}, "ports": {"type": "list", "elements": "int", "default": []},
-         "source": {"type": "str", "default": ""}}, supports_check_mode=True)  # fmt: skip
+         "source": {"type": "str", "default": ""}, "images": {"type": "list", "elements": "str", "default": []}},
+        supports_check_mode=True)  # fmt: skip
     wanted, home = module.params, Path(module.params["home"])
     names, current = gpus(), home / "current"
     image = told("docker", "images", "--quiet", "--filter", f"label={LABEL}={wanted['source']}").split()
     module.exit_json(
         changed=False, gpus=names, dcgm=dcgm_profile(wanted["dcgm"], names), gpu_driver=gpu_driver(),
         taken=taken(wanted["ports"]), bind=bind(wanted["address"]),
-        image=image[0] if image and wanted["source"] else "", release=link(current),
+        missing=missing(wanted["images"]), image=image[0] if image and wanted["source"] else "", release=link(current),
         healthy=link(home / "healthy"), env_sha1=digest(current / "compose" / ".env"), services=services(),
         idle=Path("/etc/systemd/system/trainvitals-idle.timer").exists())  # fmt: skip
 
