@@ -27,6 +27,7 @@ class Answer(BaseHTTPRequestHandler):
     def do_GET(self):
         status = 200 if is_admitted(self.headers.get("Authorization", "")) else 401
         self.send_response(status)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
         self.wfile.write(SCRAPE if status == 200 else b"Unauthorized\n")
 

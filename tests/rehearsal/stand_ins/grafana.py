@@ -60,6 +60,7 @@ class Answer(BaseHTTPRequestHandler):
     def tell(self, status, body):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
         self.wfile.write(content)
 

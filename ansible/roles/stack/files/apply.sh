@@ -89,5 +89,4 @@ if [ "$former" != "$release" ]; then
 fi
 running >"$work/after"
 [ "$before" = "$release" ] || echo "changed: release $release in the place of ${before:-none}"
-diff "$work/before" "$work/after" | sed -n 's/^> \([^ ]*\) .*/changed: \1 started/p; s/^< \([^ ]*\) .*/changed: \1 as it was before is gone/p'
-exit 0
+{ diff "$work/before" "$work/after" || true; } | sed -n 's/^> \([^ ]*\) .*/changed: \1 started/p; s/^< \([^ ]*\) .*/changed: \1 as it was before is gone/p'

@@ -1,8 +1,10 @@
 #!/usr/bin/python
 """The files of the repository that a host runs, as one archive that bears the hash of what is in it.
 
-Runs on the controller: {"release": "3f2a90c1b7de", "source": "91bb…", "archive": "….tar.gz"}. The source's hash is of what
-the collector's image is made of, so that the image is built where that changed and nowhere else.
+Runs on the controller:
+{"release": "3f2a90c1b7de", "source": "91bb…", "archive": "….tar.gz", "images": {"prom/…": ["server"], …}}, the last with
+the profiles that run each. The source's hash is of what the collector's image is made of, so that the image is built where
+that changed and nowhere else.
 """
 
 import gzip
@@ -12,6 +14,8 @@ import os
 import tarfile
 
 from pathlib import Path
+
+import yaml
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -67,6 +71,13 @@ def missing(root):
     return [pattern for pattern in SHIPPED if not files(root, [pattern])]
 
 
+def images(root):
+    found = {}
+    for service in yaml.safe_load((root / "compose" / "compose.yaml").read_text())["services"].values():
+        found.setdefault(service["image"], set()).update(service["profiles"])
+    return {image: sorted(profiles) for image, profiles in sorted(found.items())}
+
+
 def main():
     module = AnsibleModule({"root": {"type": "path", "required": True}, "folder": {"type": "path", "required": True}},
                            supports_check_mode=True)  # fmt: skip
@@ -81,7 +92,7 @@ def main():
         unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
         unfinished.write_bytes(packed(root, paths, source))
         unfinished.replace(archive)
-    module.exit_json(changed=False, release=release, source=source, archive=str(archive))
+    module.exit_json(changed=False, release=release, source=source, archive=str(archive), images=images(root))
 
 
 if __name__ == "__main__":
