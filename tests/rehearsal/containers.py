@@ -38,7 +38,9 @@ def _made_network(client: Any) -> Any:
             return client.networks.create(
                 f"rehearsal-{random.randbytes(3).hex()}", driver="bridge", labels={LABEL: _owner()},
                 ipam={"Config": [{"Subnet": subnet}]})  # fmt: skip
-    raise RuntimeError("the engine takes no network from 10.200.0.0 to 10.250.255.0: docker network ls shows those in use")
+    raise RuntimeError(
+        "the engine takes no network from 10.200.0.0 to 10.250.255.0: docker network ls shows those in use"
+    )
 
 
 def created(client: Any, image: str, host: str, address: str, where: Any, *,

@@ -27,7 +27,8 @@ FROM {{base}}
 COPY etc /etc/
 RUN useradd --create-home --shell /bin/bash {USER} \\
     && echo '{USER} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/{USER} \\
-    && rm -rf /etc/ssh/ssh_host_* && : >/etc/machine-id && mkdir -p /var/lib/apt/lists/partial && touch --date=@0 /var/lib/apt/lists \\
+    && rm -rf /etc/ssh/ssh_host_* && : >/etc/machine-id \\
+    && mkdir -p /var/lib/apt/lists/partial && touch --date=@0 /var/lib/apt/lists \\
     && systemctl enable --quiet proc-sys.service ssh-keys.service
 ENV container=docker
 STOPSIGNAL SIGRTMIN+3

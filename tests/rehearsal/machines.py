@@ -1,5 +1,5 @@
-"""Machines for the rehearsal: containers with systemd as their first process, an sshd and, where wanted, a Docker Engine
-of their own, on a network of their own. All of it is gone afterwards.
+"""Machines for the rehearsal: containers with systemd as their first process, an sshd and, where wanted, a Docker
+Engine of their own, on a network of their own. All of it is gone afterwards.
 
     with rehearsal(client, {"gpu1": Machine("bookworm", gpus=2), "mon": Machine("trixie")}) as site:
         site.ansible("ansible", "all", "-m", "ping")
@@ -97,15 +97,19 @@ class Site:
         status, told = self._containers[host].exec_run(words)
         return status, told.decode(errors="replace")
 
+    def shared(self, host: str) -> Path:
+        """A folder that the machine sees as gpus.SCENARIO, and cannot write to."""
+        return self.folder / "shared" / host
+
     def stop(self, host: str) -> None:
         self._containers[host].stop(timeout=30)
 
     def start(self, host: str) -> None:
         """Until all that starts with it has started."""
         self._containers[host].start()
-        asked = "systemctl is-active ssh && test -z \"$(systemctl list-jobs --no-legend)\""
-        wait_for(lambda: self.ended(host, asked)[0] == 0, START_SECONDS,
-                 tell=lambda: self.run(host, "systemctl list-jobs; systemctl --failed; journalctl -n 40", check=False))  # fmt: skip
+        asked = 'systemctl is-active ssh && test -z "$(systemctl list-jobs --no-legend)"'
+        why = "systemctl list-jobs; systemctl --failed; journalctl -n 40"
+        wait_for(lambda: self.ended(host, asked)[0] == 0, START_SECONDS, tell=lambda: self.run(host, why, check=False))
 
     def reboot(self, host: str) -> None:
         self.stop(host)
@@ -130,7 +134,7 @@ class Site:
             containers.remove(container)
 
     def _create(self, host: str, machine: Machine, image_name: str) -> None:
-        shared = self.folder / "shared" / host
+        shared = self.shared(host)
         shared.mkdir(parents=True, exist_ok=True)
         FOLDER.mkdir(parents=True, exist_ok=True)
         files = [(f"home/{USER}/.ssh/authorized_keys", 0o600, self.key.with_suffix(".pub").read_bytes())]
@@ -149,10 +153,13 @@ class Site:
         """As a user would write it; JSON is YAML too."""
         options = f"-o UserKnownHostsFile={self.known_hosts} -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
         told: dict[str, Any] = {"all": {"vars": {
-            "ansible_user": USER, "ansible_ssh_private_key_file": str(self.key), "ansible_ssh_common_args": options}}}  # fmt: skip
-        for group in ("gpu_nodes", "monitoring"):
+            "ansible_user": USER, "ansible_ssh_private_key_file": str(self.key),
+            "ansible_ssh_common_args": options}}}  # fmt: skip
+        named = {name for machine in self._machines.values() for name in machine.groups}
+        for group in sorted({"gpu_nodes", "monitoring", *named}):
             told[group] = {"hosts": {host: {"ansible_host": self.addresses[host], **machine.variables}
                                      for host, machine in self._machines.items() if machine.is_in(group)}}  # fmt: skip
+        # JSON is YAML too.
         self.inventory.write_text(json.dumps(told, indent=2))
 
 
