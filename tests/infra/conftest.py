@@ -7,7 +7,6 @@ By SSH and sudo alone. Without machines to look at it is no part of the tests.
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +48,11 @@ def known() -> dict[str, Machine]:
 
 
 @pytest.fixture
-def machine(host: Any, known: dict[str, Machine]) -> Iterator[Machine]:
+def machine(host: Any, known: dict[str, Machine]) -> Machine:
     name = host.backend.host
     if name not in known:
         known[name] = Machine(host, name)
-    yield known[name]
+    return known[name]
 
 
 @pytest.fixture(scope="session")

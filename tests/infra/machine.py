@@ -19,6 +19,7 @@ PROJECT = "trainvitals"
 JOBS = {"journal", "targets", "alertmanager-config", "grafana-password", "caddy-volume"}
 LOG_LINES = 15
 ASK_SECONDS = 60
+_NOT_SECRET = "^(COMPOSE_|GPU_|TRAINVITALS_|EXPORTERS_|PUBLIC_|[A-Z_]+_PORT=)"
 _PUBLISHED = re.compile(r"(\S+):(\d+)$")
 
 
@@ -52,7 +53,7 @@ class Machine:
     @cached_property
     def knobs(self) -> dict[str, str]:
         """compose/.env, but for what is secret."""
-        text = self.says(f"grep -E '^(COMPOSE_|GPU_|TRAINVITALS_|EXPORTERS_|PUBLIC_|[A-Z_]+_PORT=)' {HOME}/compose/.env")
+        text = self.says(f"grep -E '{_NOT_SECRET}' {HOME}/compose/.env")
         self.demand(text, f"there is no {HOME}/compose/.env", "deploy it: make deploy INVENTORY=…")
         found = (line.partition("=") for line in text.splitlines())
         return {name: value.strip("'\"") for name, _, value in found}
@@ -88,8 +89,12 @@ class Machine:
         url = f"http://127.0.0.1:{self.knobs[port]}{path}"
         status, told = self.run(f"curl --silent --show-error --max-time 20 {shlex.quote(url)}")
         service = port.removesuffix("_PORT").lower()
-        self.demand(status == 0, f"{url} does not answer: {told}", f"docker ps; docker logs trainvitals-{service}-1",
-                    container=service)  # fmt: skip
+        self.demand(
+            status == 0,
+            f"{url} does not answer: {told}",
+            f"docker ps; docker logs trainvitals-{service}-1",
+            container=service,
+        )
         return json.loads(told)
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:

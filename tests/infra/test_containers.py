@@ -10,34 +10,51 @@ ROOT = {"dcgm-exporter-profiling"}
 def test_what_the_profiles_name_runs_and_nothing_else(machine: Machine) -> None:
     there = set(machine.containers)
     machine.demand(machine.wanted <= there, f"{', '.join(machine.wanted - there)} is not there", "deploy again")
-    machine.demand(there <= machine.wanted, f"{', '.join(there - machine.wanted)} runs, and no profile names it",
-                   "deploy again, which removes it")  # fmt: skip
+    machine.demand(
+        there <= machine.wanted,
+        f"{', '.join(there - machine.wanted)} runs, and no profile names it",
+        "deploy again, which removes it",
+    )
 
 
 def test_every_container_is_well(machine: Machine) -> None:
     for name, one in machine.containers.items():
         state = one["State"]
         if name in JOBS:
-            machine.demand(state["Status"] == "exited" and state["ExitCode"] == 0,
-                           f"the job {name} ended with {state['ExitCode']}", "its last words are below", container=name)  # fmt: skip
+            machine.demand(
+                state["Status"] == "exited" and state["ExitCode"] == 0,
+                f"the job {name} ended with {state['ExitCode']}",
+                "its last words are below",
+                container=name,
+            )
             continue
         how = state.get("Health", {}).get("Status", "healthy")
-        machine.demand(state["Status"] == "running" and how == "healthy", f"{name} is {state['Status']}, {how}",
-                       f"docker logs {PROJECT}-{name}-1, then deploy again", container=name)  # fmt: skip
+        machine.demand(
+            state["Status"] == "running" and how == "healthy",
+            f"{name} is {state['Status']}, {how}",
+            f"docker logs {PROJECT}-{name}-1, then deploy again",
+            container=name,
+        )
 
 
 def test_every_container_comes_back_after_a_restart(machine: Machine) -> None:
     for name, one in machine.containers.items():
         policy = one["HostConfig"]["RestartPolicy"]["Name"]
-        machine.demand(name in JOBS or policy == "unless-stopped", f"{name} is not started again: {policy}", "deploy again")
+        machine.demand(
+            name in JOBS or policy == "unless-stopped", f"{name} is not started again: {policy}", "deploy again"
+        )
 
 
 def test_every_container_is_hardened(machine: Machine) -> None:
     for name, one in machine.containers.items():
         if name not in JOBS:
             for what in loose(name, one):
-                machine.demand(False, f"{name}: {what}", f"it runs otherwise than compose.yaml says: remove the container "
-                               f"{PROJECT}-{name}-1 and deploy again")  # fmt: skip
+                machine.demand(
+                    False,
+                    f"{name}: {what}",
+                    f"it runs otherwise than compose.yaml says: remove the container "
+                    f"{PROJECT}-{name}-1 and deploy again",
+                )
 
 
 def loose(name: str, one: dict) -> list[str]:  # type: ignore[type-arg]

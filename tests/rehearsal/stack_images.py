@@ -32,7 +32,9 @@ _FOLDER = Path(__file__).parent / "stand_ins"
 @cache
 def release(root: Path = ROOT) -> tuple[str, str]:
     """The hashes of the release and of its image's source, as the role has them."""
-    spec = importlib.util.spec_from_file_location("stack_release", ROOT / "ansible/roles/stack/library/stack_release.py")
+    spec = importlib.util.spec_from_file_location(
+        "stack_release", ROOT / "ansible/roles/stack/library/stack_release.py"
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -66,8 +68,18 @@ def collector(client: Any, root: Path = ROOT) -> str:
     name = f"{COLLECTOR}:{source}"
     if not client.images.list(name=name):
         assert images.made(client, "python:3.13-slim-trixie")
-        words = [docker(), "build", "--quiet", "--label", f"trainvitals.source={source}", "--tag", name,
-                 "--build-context", f"requirements={root / 'requirements'}", root / "collector"]  # fmt: skip
+        words = [
+            docker(),
+            "build",
+            "--quiet",
+            "--label",
+            f"trainvitals.source={source}",
+            "--tag",
+            name,
+            "--build-context",
+            f"requirements={root / 'requirements'}",
+            root / "collector",
+        ]
         subprocess.run(words, check=True, capture_output=True, timeout=900)
     return name
 
@@ -85,7 +97,9 @@ def _stand_in(client: Any, name: str) -> str:
             f'COPY answer.py scrape.txt /\nENTRYPOINT ["{python}", "/answer.py"]\n'
         )
         tag = f"trainvitals-rehearsal/{name}:latest"
-        subprocess.run([docker(), "build", "--quiet", "--tag", tag, folder], check=True, capture_output=True, timeout=300)
+        subprocess.run(
+            [docker(), "build", "--quiet", "--tag", tag, folder], check=True, capture_output=True, timeout=300
+        )
     return tag
 
 

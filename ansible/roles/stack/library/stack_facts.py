@@ -10,7 +10,6 @@ import os
 import re
 import socket
 import subprocess
-
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -45,7 +44,8 @@ def told(*words, seconds=30):
 
 
 def gpus():
-    return [line.strip() for line in told("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines() if line]
+    lines = told("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()
+    return [line.strip() for line in lines if line]
 
 
 def dcgm_profile(wanted, names):

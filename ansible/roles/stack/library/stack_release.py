@@ -1,10 +1,10 @@
 #!/usr/bin/python
 """The files of the repository that a host runs, as one archive that bears the hash of what is in it.
 
-Runs on the controller:
-{"release": "3f2a90c1b7de", "source": "91bb…", "archive": "….tar.gz", "images": {"prom/…": ["server"], …}}, the last with
-the profiles that run each. The source's hash is of what the collector's image is made of, so that the image is built where
-that changed and nowhere else.
+    {"release": "3f2a90c1b7de", "source": "91bb…", "archive": "….tar.gz", "images": {"prom/…": ["server"], …}}
+
+Runs on the controller. Each image is told with the profiles that run it. The source's hash is of what the collector's
+image is made of, so that the image is built where that changed and nowhere else.
 """
 
 import gzip
@@ -12,11 +12,9 @@ import hashlib
 import io
 import os
 import tarfile
-
 from pathlib import Path
 
 import yaml
-
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -83,7 +81,9 @@ def main():
                            supports_check_mode=True)  # fmt: skip
     root, folder = Path(module.params["root"]).resolve(), Path(module.params["folder"])
     if lacking := missing(root):
-        module.fail_json(msg=f"{root}: {', '.join(lacking)} is not there: run this from a whole clone of the repository")
+        module.fail_json(
+            msg=f"{root}: {', '.join(lacking)} is not there: run this from a whole clone of the repository"
+        )
     paths = files(root, SHIPPED)
     release, source = digest(root, paths), digest(root, files(root, SOURCE))
     archive = folder / f"release-{release}.tar.gz"

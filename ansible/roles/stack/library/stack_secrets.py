@@ -10,7 +10,6 @@ import datetime
 import ipaddress
 import os
 import secrets
-
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -104,7 +103,7 @@ def _holds(pem, names, issuer):
     told = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     try:
         found.verify_directly_issued_by(issuer)
-    except Exception:  # noqa: BLE001
+    except Exception:
         return False
     return told == names and found.not_valid_after_utc - _now() > MONTH
 
