@@ -37,7 +37,7 @@ def test_every_target_is_up(machine: Machine) -> None:
 def unwell(machine: Machine) -> list[str]:
     told = machine.fetched("PROMETHEUS_PORT", "/api/v1/targets?state=active")["data"]["activeTargets"]
     return [
-        f"{one['labels']['job']} of {one['labels']['instance']} at {one['scrapeUrl']}: {one['lastError'] or 'not asked yet'}"
+        f"{one['labels']['job']} of {one['labels']['instance']}: {one['lastError'] or 'not asked yet'}"
         for one in told
         if one["health"] != "up"
     ]
