@@ -53,9 +53,9 @@ class Deployment:
         command = [Path(sys.executable).with_name("ansible-playbook"), "--inventory", inventory or self.site.inventory,
                    folder / playbook, "--extra-vars", json.dumps(told), *words]  # fmt: skip
         begun = time.monotonic()
+        environ = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_CONFIG": str(folder / "ansible.cfg"), **self.environ}
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PLAY_SECONDS,
-                              stdin=subprocess.DEVNULL, env={**os.environ, **self.environ, "ANSIBLE_NOCOLOR": "1",
-                                                             "ANSIBLE_CONFIG": str(folder / "ansible.cfg")})  # fmt: skip
+                              stdin=subprocess.DEVNULL, env={**os.environ, **environ})  # fmt: skip
         recap = _RECAP.findall(done.stdout)
         played = Played(done.stdout + done.stderr, time.monotonic() - begun,
                         {host: int(changed) for host, changed, _, _ in recap},

@@ -10,6 +10,12 @@ from tests.rehearsal.machines import Machine
 from tests.stack.support import wait_for
 
 ARRIVAL_SECONDS = 90
+FILES_LEFT = (
+    "find / -xdev \\( -path /proc -o -path /sys -o -path /mnt -o -path /var/log -o -path /tmp \\) -prune"
+    " -o -iname '*trainvitals*' -print"
+)
+_OURS = "--filter label=com.docker.compose.project=trainvitals"
+DOCKER_LEFT = f"docker ps -aq {_OURS}; docker volume ls -q {_OURS}; docker network ls -q {_OURS}; docker images -q trainvitals/collector"
 JOURNAL = "/var/lib/trainvitals/runs/kept/run.json"
 
 
@@ -121,13 +127,9 @@ def test_what_was_kept_comes_back_after_all_is_gone(deployed: Deployment) -> Non
 
     deployed.play("remove.yml", stack_remove_confirmed=True, stack_remove_journal=True)
     for host in MACHINES:
-        left = "find / -xdev \\( -path /proc -o -path /sys -o -path /mnt -o -path /var/log -o -path /tmp \\) -prune -o" \
-               " -iname '*trainvitals*' -print"  # fmt: skip
-        assert site.run(host, left) == "", host
-        label = "--filter label=com.docker.compose.project=trainvitals"
-        assert site.run(host, f"docker ps -aq {label}; docker volume ls -q {label}; docker network ls -q {label};"
-                              " docker images -q trainvitals/collector; nft list tables 2>/dev/null | grep -i trainvitals",
-                        check=False) == "", host  # fmt: skip
+        assert site.run(host, FILES_LEFT) == "", host
+        assert site.run(host, DOCKER_LEFT) == "", host
+        assert "trainvitals" not in site.run(host, "nft list tables; systemctl list-unit-files", check=False), host
     assert "Server" in site.run("gpu1", "docker version")
 
     deployed.play("site.yml")
