@@ -15,7 +15,10 @@ FILES_LEFT = (
     " -o -iname '*trainvitals*' -print"
 )
 _OURS = "--filter label=com.docker.compose.project=trainvitals"
-DOCKER_LEFT = f"docker ps -aq {_OURS}; docker volume ls -q {_OURS}; docker network ls -q {_OURS}; docker images -q trainvitals/collector"
+DOCKER_LEFT = (
+    f"docker ps -aq {_OURS}; docker volume ls -q {_OURS}; docker network ls -q {_OURS};"
+    " docker images -q trainvitals/collector"
+)
 JOURNAL = "/var/lib/trainvitals/runs/kept/run.json"
 
 
