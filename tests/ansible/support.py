@@ -24,10 +24,11 @@ _VOLATILE = (
     "/var/lib/systemd",
     "/etc/fakenvml",
 )
+# And what sudo leaves in the home of its user.
 _STATE = (
-    "find / -xdev \\( {} -o -name .ansible \\) -prune -o ! -path /home/admin -printf '%p %y %m %u %s %T@ %l\\n' | sort;"
-    " dpkg-query -W; systemctl list-unit-files --no-legend; systemctl list-units --type=service --all --plain"
-    " --no-legend | grep -v user"
+    "find / -xdev \\( {} -o -name .ansible -o -name .sudo_as_admin_successful \\) -prune"
+    " -o ! -path /home/admin -printf '%p %y %m %u %s %T@ %l\\n' | sort; dpkg-query -W;"
+    " systemctl list-unit-files --no-legend | grep -v transient"
 )
 
 
