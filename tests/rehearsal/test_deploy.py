@@ -4,7 +4,8 @@ import re
 
 from tests.rehearsal.deployment import HOME, Deployment
 
-FIRST_SECONDS, SECOND_SECONDS = 300, 60
+# What it is to take on a machine that does nothing else is 300 and 60; a slow one is told from one that hangs.
+FIRST_SECONDS, SECOND_SECONDS = 900, 300
 
 
 def test_a_look_changes_nothing_on_fresh_machines(fresh: Deployment) -> None:
@@ -61,7 +62,8 @@ def test_a_node_answers_prometheus_alone(deployed: Deployment) -> None:
     for port in (8080, 9100, 9400):
         assert deployed.site.ended("gpu2", f"curl -sk --max-time 3 https://{address}:{port}/metrics")[0] in (7, 28)
         code = "curl -sk --max-time 5 -o /dev/null -w '%{http_code}'"
-        assert deployed.site.run("mon", f"{code} https://{address}:{port}/metrics") == "401"
+        # How the stand-in of DCGM's exporter ends a connection curl minds.
+        assert deployed.site.run("mon", f"{code} https://{address}:{port}/metrics", check=False) == "401"
         assert deployed.site.run("mon", f"{code} http://{address}:{port}/metrics", check=False) != "200"
 
 
