@@ -42,6 +42,17 @@ def test_containers_run_on_through_a_restart(serving: Site) -> None:
     }
 
 
+def test_settings_that_it_does_not_start_with_are_taken_back(serving: Site) -> None:
+    """They are valid by themselves; a flag of the unit says the same."""
+    before = serving.run("gpu1", f"{SETTINGS}; docker inspect --format '{{{{.State.StartedAt}}}}' at9100")
+    told = told_by(serving, "docker", limit="gpu1", docker_daemon_options={"hosts": ["unix:///run/another.sock"]})
+    assert told.recaps["gpu1"].failed == 1
+    assert "gpu1: Docker did not start with new settings (hosts)" in " ".join(told.text.split()), told.text
+    after = serving.run("gpu1", f"{SETTINGS}; docker inspect --format '{{{{.State.StartedAt}}}}' at9100")
+    assert json.loads(after.rpartition("}")[0] + "}") == json.loads(before.rpartition("}")[0] + "}")
+    assert after.splitlines()[-1] == before.splitlines()[-1]
+
+
 def test_settings_that_the_engine_refuses_are_not_written(site: Site, converged: Told) -> None:
     before = site.run("gpu1", SETTINGS)
     told = told_by(site, "docker", limit="gpu1", docker_daemon_options={"nonsense": True})

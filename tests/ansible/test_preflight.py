@@ -28,7 +28,7 @@ def program(name: str, text: str) -> tuple[str, str]:
 
 
 OBSTACLES = {
-    "no sudo": Obstacle("mv /etc/sudoers.d/admin /root/", "mv /root/admin /etc/sudoers.d/",
+    "no sudo": Obstacle("mv /etc/sudoers.d/admin /opt/", "mv /opt/admin /etc/sudoers.d/",
                         "admin may not become root"),
     "wrong system": Obstacle("sed -i.bak s/VERSION_ID=.*/VERSION_ID=11/ /usr/lib/os-release",
                              "mv /usr/lib/os-release.bak /usr/lib/os-release", "its system is debian-11: use one of"),

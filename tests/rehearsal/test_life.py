@@ -103,7 +103,7 @@ def test_a_release_that_does_not_come_up_is_taken_back(deployed: Deployment) -> 
     composition.write_text(good.replace("--collector.vmstat\n", "--collector.vmstat\n      - --no.such.word\n"))
     played = deployed.play("upgrade.yml", check=False, stack_health_seconds=40)
     composition.write_text(good)
-    assert played.failed == {"gpu1": 1}, played.text[-4000:]
+    assert [host for host, count in played.failed.items() if count] == ["gpu1"], played.text[-4000:]
     assert "no.such.word" in played.text
     assert f"The release before, {before}, runs again" in " ".join(played.text.split())
     # The others were never asked.
