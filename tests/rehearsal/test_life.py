@@ -58,7 +58,7 @@ def test_a_machine_is_added_and_removed(deployed: Deployment) -> None:
         90,
         tell=lambda: deployed.instances("trainvitals", ""),
     )
-    assert {one["metric"]["instance"] for one in deployed.prometheus('target:expected:info{job="dcgm"}')} >= {"gpu3"}
+    wait_for(lambda: deployed.prometheus('target:expected:info{job="dcgm", instance="gpu3"}'), 60)
 
     removed = deployed.play("remove.yml", "--limit", "gpu3", check=False)
     assert "Nothing was removed" in removed.text
@@ -66,7 +66,7 @@ def test_a_machine_is_added_and_removed(deployed: Deployment) -> None:
     site.remove("gpu3")
     deployed.play("site.yml")
     wait_for(lambda: deployed.instances(state="") == {"gpu1", "gpu2", "mon"}, 90)
-    assert deployed.prometheus('target:expected:info{instance="gpu3"}') == []
+    wait_for(lambda: not deployed.prometheus('target:expected:info{instance="gpu3"}'), 60)
     # Neither wanted Prometheus to be started anew.
     assert site.run("mon", "docker inspect --format '{{.State.StartedAt}}' trainvitals-prometheus-1") == began
 

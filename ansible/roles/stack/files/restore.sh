@@ -9,7 +9,7 @@ root=$(docker info --format '{{.DockerRootDir}}')
 compose() { timeout "$((seconds + 120))" docker compose --ansi never --progress quiet "$@"; }
 
 names=$(tar --list --gzip --file "$archive" | cut -d / -f 1,2 | sort -u)
-mapfile -t volumes < <(sed -n 's,^volumes/\([a-z-]\{1,\}\)$,\1,p' <<<"$names")
+mapfile -t volumes < <(sed -nE 's|^volumes/([a-z-]+)$|\1|p' <<<"$names")
 for volume in "${volumes[@]}"; do
     [ -d "$root/volumes/trainvitals_$volume/_data" ] || {
         echo "restore: there is no volume $volume here yet: deploy first (site.yml), then restore" >&2
@@ -25,7 +25,9 @@ for volume in "${volumes[@]}"; do
         --strip-components 2 "volumes/$volume"
 done
 if grep -qE '^journal(/|$)' <<<"$names"; then
-    tar --extract --gzip --file "$archive" --directory "$journal" --numeric-owner --same-owner --preserve-permissions \
-        --keep-newer-files --warning=no-ignore-newer --strip-components 1 journal
+    tar --extract --gzip --file "$archive" --directory "$(dirname "$archive")" --numeric-owner --same-owner \
+        --preserve-permissions journal
+    mkdir -p "$journal"
+    cp --archive --update "$(dirname "$archive")/journal/." "$journal/"
 fi
 echo "changed: ${volumes[*]:-} put back"
