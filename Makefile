@@ -4,7 +4,7 @@
 
 VENV := .venv/bin
 PIP := $(VENV)/python -m pip install -qq --disable-pip-version-check
-SHELL_SCRIPTS = $(shell grep -lm1 '^\#!.*sh$$' .ci/run scripts/*)
+SHELL_SCRIPTS = $(shell grep -lm1 '^\#!.*sh$$' .ci/run scripts/* ansible/roles/*/files/* )
 # Without PYTHON any whole .venv will do; with it, one that was made for that interpreter.
 MADE := .venv/.made$(if $(PYTHON),-$(notdir $(PYTHON)))
 

@@ -25,6 +25,7 @@ WRONG = {
     "TRAINVITALS_INTERVAL": ("0", "fast"), "TRAINVITALS_EXPECTED_GPUS": ("-1",),
     "TRAINVITALS_NODE_PRICE": ("3 dollars",), "TRAINVITALS_PER_CORE": ("maybe",), "TRAINVITALS_RUNS_CAP": ("2",),
     "TRAINVITALS_NODE_CAP": ("much",), "TRAINVITALS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
+    "EXPORTERS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
     "PROMETHEUS_RETENTION_TIME": (
         "30", "a month", "1h2d", "30d30d", "99999999y", "99999999999y", "٣d", "9" * 400 + "ms"),
     "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB", "9EB", "99999999999999EB", "99999999TB", "٢GB"),
@@ -98,15 +99,16 @@ def test_what_only_looks_like_what_cannot_be_is_taken(line: str, tmp_path: Path)
 
 
 def test_a_file_that_compose_does_not_have_is_told_where_its_folder_is_seen(tmp_path: Path) -> None:
-    lines = "COMPOSE_FILE=compose.yaml:more.yml:/etc/mine.yml\nTRAINVITALS_WEB_CONFIG=/etc/trainvitals/web.yml\n"
+    lines = "COMPOSE_FILE=compose.yaml:more.yml:/etc/mine.yml\n" + "".join(
+        f"{name}_WEB_CONFIG=/etc/trainvitals/web.yml\n" for name in ("TRAINVITALS", "EXPORTERS"))  # fmt: skip
     assert told(tmp_path, lines) == []
     (tmp_path / "compose.yaml").touch()
     (tmp_path / "web").mkdir()
-    one, other = told(tmp_path, lines)
+    one, *others = told(tmp_path, lines)
     assert "COMPOSE_FILE" in one
     assert one.endswith("there is no compose/more.yml")
-    assert "TRAINVITALS_WEB_CONFIG" in other
-    assert "there is no compose/web/web.yml" in other
+    assert ["TRAINVITALS_WEB_CONFIG" in others[0], "EXPORTERS_WEB_CONFIG" in others[1]] == [True, True]
+    assert all("there is no compose/web/web.yml" in other for other in others)
     for name in ("more.yml", "web/web.yml"):
         (tmp_path / name).touch()
     assert told(tmp_path, lines) == []

@@ -57,9 +57,12 @@ def test_a_service_cannot_take_the_machine_for_itself(name: str) -> None:
 @every_service
 def test_a_service_has_a_health_check_and_comes_back(name: str) -> None:
     service = SERVICES[name]
-    check = service["healthcheck"]
-    if name in ONE_SHOT | WITHOUT_HEALTH_CHECK:
+    check = service.get("healthcheck")
+    if name in ONE_SHOT:
         assert check == {"disable": True}
+    elif name in WITHOUT_HEALTH_CHECK:
+        # One that is disabled fails docker compose up --wait where the service goes on.
+        assert check is None
     else:
         assert check["test"][0] == "CMD"
         assert {"interval", "timeout", "retries", "start_period"} <= check.keys()

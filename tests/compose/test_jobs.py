@@ -80,6 +80,9 @@ def relabelled(target: str, instance: str) -> str:
     labels = {"__address__": target, "instance": instance}
     (job,) = [job for job in PROMETHEUS["scrape_configs"] if job["job_name"] == "node"]
     for rule in job["relabel_configs"]:
+        if rule.get("action") == "drop":
+            assert rule["source_labels"] == ["__web_config__"]
+            continue
         assert rule.keys() <= {"source_labels", "regex", "target_label", "replacement"}
         regex = re.compile(rule["regex"], re.ASCII | re.DOTALL)
         if match := regex.fullmatch(";".join(labels.get(name, "") for name in rule["source_labels"])):

@@ -79,6 +79,17 @@ def test_every_job_about_machines_calls_them_alike() -> None:
     assert all(relabeled[name] == relabeled["node"] for name in JOBS)
 
 
+def test_what_wants_tls_is_left_to_the_jobs_that_have_it(tmp_path: Path) -> None:
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "targets" / "node.yml").write_text(
+        '- {targets: ["a:9100"]}\n- {targets: ["b:9100"], labels: {instance: b, __web_config__: "yes"}}\n'
+    )
+    configuration = shutil.copy(PROMETHEUS / "prometheus.yml", tmp_path)
+    found = json.loads(promtool("check", "service-discovery", "--timeout=1s", configuration, "node"))
+    assert {one["discoveredLabels"]["__address__"]: one["labels"].get("instance") for one in found} == {
+        "a:9100": "a", "b:9100": None}  # fmt: skip
+
+
 def test_no_name_breaks_the_rules_that_are_made(tmp_path: Path) -> None:
     (tmp_path / "targets").mkdir()
     (tmp_path / "targets" / "node.yml").write_text(WRITTEN)

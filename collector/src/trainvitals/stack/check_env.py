@@ -93,14 +93,16 @@ def _missing(folder: Path, lines: Lines) -> Iterator[str]:
     """Files that are named and are not in compose/; where .env is given without that folder nobody can tell."""
     if not (folder / "compose.yaml").is_file():
         return
-    composition, web = (lines.get(name, "").strip() for name in ("COMPOSE_FILE", "TRAINVITALS_WEB_CONFIG"))
+    composition = lines.get("COMPOSE_FILE", "").strip()
     for file in composition.split(":"):
         # What lies elsewhere is not seen from the container that this runs in.
         if not (file.startswith("/") or ".." in file.split("/") or (folder / file).exists()):
             yield str(SettingError("COMPOSE_FILE", composition, f"there is no compose/{file}"))
-    if web and not (folder / "web" / web.removeprefix(WEB)).is_file():
-        fix = f"there is no compose/web/{web.removeprefix(WEB)}: compose/web/README.md says what it holds"
-        yield str(SettingError("TRAINVITALS_WEB_CONFIG", web, fix))
+    for name in ("TRAINVITALS_WEB_CONFIG", "EXPORTERS_WEB_CONFIG"):
+        web = lines.get(name, "").strip()
+        if web and not (folder / "web" / web.removeprefix(WEB)).is_file():
+            fix = f"there is no compose/web/{web.removeprefix(WEB)}: compose/web/README.md says what it holds"
+            yield str(SettingError(name, web, fix))
 
 
 def _told(use: Callable[[], object]) -> Iterator[str]:

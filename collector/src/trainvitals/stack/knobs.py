@@ -144,8 +144,8 @@ _STACK = (
     _agent("node_cap", "512MiB"),
     Knob("TRAINVITALS_ALLOWED_HOSTS", matching(rf"\s*({_NAME})?(\s*,\s*({_NAME})?)*\s*",
                                                "give names alone, with commas between, such as gpu1.example.org"), ""),
-    Knob("TRAINVITALS_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"),
-         ""),
+    *(Knob(f"{name}_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"), "")
+      for name in ("TRAINVITALS", "EXPORTERS")),
     Knob("PROMETHEUS_RETENTION_TIME", retention, "30d"),
     Knob("PROMETHEUS_RETENTION_SIZE", matching(r"[0-9]{1,18}B|[0-9]{1,9}[KMG]B|[0-9]{1,6}TB", "give a size such as 20GB"
                                                ), "20GB"),
