@@ -8,9 +8,9 @@ With our rules every exporter's GPUs are shown, without them those that our coll
 
 JOB = 'job=~"$job"'
 NODE = 'instance=~"$instance"'
-RUN = 'run=~"$run"'
-# Grafana escapes for a regular expression only where several can be chosen, and its escape for = knows no quotes: one
-# choice stands between backquotes, where PromQL reads all but a backquote as it is.
+# What Grafana puts in for a variable stands between backquotes, where PromQL reads all but a backquote as it is: for a
+# name with quotes or a backslash no other of Grafana's formats does. None does for a backquote.
+RUN = "run=~`${run:regex}`"
 THE_NODE = "instance=`${instance:raw}`"
 THE_RUN = "run=`${run:raw}`"
 GPU = f'{THE_NODE}, gpu=~"$gpu"'

@@ -60,7 +60,9 @@ def filled(text: str, variables: dict[str, str]) -> str:
     """As Grafana does it; a name that nobody gives is an error here, where Grafana would send it as it is."""
     several, one = GRAFANAS_OWN | EVERYTHING | variables, ONE | variables
     return re.sub(
-        r"\$\{(\w+):raw\}|\$\{?(\w+)\}?", lambda found: one[found[1]] if found[1] else several[found[2]], text
+        r"\$\{(\w+):raw\}|\$\{?(\w+)(?::regex)?\}?",
+        lambda found: one[found[1]] if found[1] else several[found[2]],
+        text,
     )
 
 

@@ -1,12 +1,15 @@
 """Each query is PromQL, and names nothing but series that somebody makes."""
 
+import json
 import re
 
 import promql_parser
 import pytest
 import yaml
 
+from grafana.queries import RUN, THE_RUN
 from tests.grafana.support import FOLDER, ROOT, UIDS, WITHOUT_RULES, board, choices, events, filled, queries
+from tests.prometheus.support import promtool
 from trainvitals import catalog
 
 OTHERS = {
@@ -89,6 +92,7 @@ def test_a_single_choice_is_compared_as_it_is_and_several_as_a_pattern(uid):
     text = (FOLDER / f"{uid}.json").read_text(encoding="utf-8")
     several = {one["name"] for one in board(uid)["templating"]["list"] if one.get("multi")}
     compared = {*re.findall(r'(=~)\\"\$(\w+)', text), *re.findall(r"(=)`\$\{(\w+):raw\}`", text)}
+    compared |= set(re.findall(r"(=~)`\$\{(\w+):regex\}`", text))
     labels = {one["name"] for one in board(uid)["templating"]["list"] if one["type"] == "query"}
     assert {name for _, name in compared} == labels
     assert {name for how, name in compared if how == "=~"} == several
@@ -112,3 +116,30 @@ def test_the_names_of_an_expression_are_found_wherever_they_stand():
     expr = 'sum(rate(a{x="1"}[5m])) / (b > bool 0) or -c and on (x) topk(1, d) + sum_over_time((e)[1h:1m]) * time()'
     assert series(expr) == set("abcde")
     assert series('count({__name__=~"f|g", job="x"})') == set("fg")
+
+
+def in_grafana(text, name):
+    """Of the formats regex and raw what Grafana puts in for one name."""
+    escaped = re.sub(r"[\\^$*+?.()|\[\]{}/]", r"\\\g<0>", name)
+    return text.replace("${run:regex}", escaped).replace("${run:raw}", name)
+
+
+def chosen(matcher, name):
+    """The run that Prometheus looks for, or the pattern by which it does."""
+    said = promtool("--experimental", "promql", "format", "up{" + in_grafana(matcher, name) + "}")
+    return json.loads(re.fullmatch(r'up\{run=~?(".*")\}\s*', said)[1])
+
+
+NAMES = ("llama-7b", 'it\'s "best"', "a\\b", "a\\", "lr=1e-4 {x} [y] (z)", "$run ${run}", "50 % | 1/2", "läufer")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_is_found_whatever_it_is_called(name):
+    assert chosen(THE_RUN, name) == name
+    assert re.fullmatch(chosen(RUN, name), name)
+
+
+@pytest.mark.parametrize("matcher", [THE_RUN, RUN])
+def test_a_backquote_in_a_name_is_what_no_format_can_hold(matcher):
+    with pytest.raises(AssertionError, match="parse error"):
+        chosen(matcher, "a`b")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "prometheus"
 RUNBOOKS = ROOT / "docs" / "runbooks"
 FIXTURES = Path(__file__).parent / "fixtures"
-ALERT_FILES = ("host", "gpu", "training", "training-loss", "stack")
+ALERT_FILES = ("host", "gpu", "training", "training-loss", "stack", "watchdog")
 RULE_FILES = ("thresholds", "normalize", "record", *ALERT_FILES)
 
 
