@@ -127,7 +127,6 @@ def _ended(folder: Path, number: int, delay: float) -> tuple[int, str]:
     time.sleep(delay)
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
-    assert process.returncode in (0, -number, 1)
     return process.returncode, err
 
 
