@@ -4,7 +4,6 @@ Each command can be broken off and typed again: it goes on with what is missing.
 """
 
 import argparse
-import os
 import shlex
 import subprocess
 import sys
@@ -54,9 +53,7 @@ def _machines(told: argparse.Namespace) -> Machines:
 
 
 def _site(told: argparse.Namespace) -> Site:
-    if told.cloud:
-        return Site(_machines(told).inventory())
-    return Site(Path(os.environ.get("FROM", ".")) / told.inventory)
+    return Site(_machines(told).inventory() if told.cloud else Path(told.inventory))
 
 
 def plan(told: argparse.Namespace) -> None:
@@ -70,7 +67,7 @@ def deploy(told: argparse.Namespace) -> None:
     if machines:
         say.stage(next(stages), of, "Machines")
         machines.make()
-    site = _site(told)
+    site = Site(machines.inventory()) if machines else _site(told)
     site.check()
     say.stage(next(stages), of, "SSH")
     site.wait()

@@ -46,9 +46,7 @@ class Terraform:
 
     def plan(self) -> dict[str, Any]:
         """What would be made, as Terraform's own JSON; the text of it is shown."""
-        status, told = self._followed("plan", "-input=false", "-no-color", "-compact-warnings", f"-out={self._plan}",
-                                      seconds=PLAN_SECONDS)  # fmt: skip
-        self._judge(status, told, "plan")
+        self._write_plan()
         shown = self._quiet("show", "-json", str(self._plan), seconds=PLAN_SECONDS)
         self._require(shown, "terraform show failed")
         found: dict[str, Any] = json.loads(shown.stdout)
@@ -58,8 +56,7 @@ class Terraform:
         """What was planned; then in the next zone, and the next, where one is full."""
         try:
             for zone in self._zones_left():
-                status, told = self._followed("apply", "-input=false", "-no-color", "-compact-warnings",
-                                              str(self._plan), seconds=APPLY_SECONDS)  # fmt: skip
+                status, told = self._followed("apply", str(self._plan), seconds=APPLY_SECONDS)
                 if not (status and self.cloud.is_full(told)):
                     return self._judge(status, told, "apply")
                 self._go_on_to(zone, told)
@@ -71,9 +68,7 @@ class Terraform:
         self._unsettled.unlink(missing_ok=True)
 
     def destroy(self) -> None:
-        status, told = self._followed("destroy", "-input=false", "-no-color", "-auto-approve", "-compact-warnings",
-                                      seconds=APPLY_SECONDS)  # fmt: skip
-        self._judge(status, told, "destroy")
+        self._judge(*self._followed("destroy", "-auto-approve", seconds=APPLY_SECONDS), "destroy")
         self._zone_file.unlink(missing_ok=True)
 
     def outputs(self) -> dict[str, Any]:
@@ -106,8 +101,7 @@ class Terraform:
             raise DeployError(self._why_it_stays(told))
         say.line(f"That zone has no such machine free now: going on to {zone}.")
         self._zone_file.write_text(json.dumps({"zone": zone}) + "\n")
-        self._judge(*self._followed("plan", "-input=false", "-no-color", "-compact-warnings", f"-out={self._plan}",
-                                    seconds=PLAN_SECONDS), "plan")  # fmt: skip
+        self._write_plan()
 
     def _why_it_stays(self, told: str) -> str:
         if self._unsettled.exists():
@@ -130,8 +124,13 @@ class Terraform:
         return subprocess.run(["terraform", *words], cwd=self.cloud.folder, check=False, capture_output=True, text=True,
                               timeout=seconds, stdin=subprocess.DEVNULL)  # fmt: skip
 
-    def _followed(self, *words: str, seconds: float) -> tuple[int, str]:
-        return followed(["terraform", *words], self.cloud.folder, seconds)
+    def _write_plan(self) -> None:
+        self._judge(*self._followed("plan", f"-out={self._plan}", seconds=PLAN_SECONDS), "plan")
+
+    def _followed(self, action: str, *words: str, seconds: float) -> tuple[int, str]:
+        """Flags go before the file of a plan."""
+        asked = ["terraform", action, "-input=false", "-no-color", "-compact-warnings", *words]
+        return followed(asked, self.cloud.folder, seconds)
 
 
 def followed(words: list[str], folder: Path, seconds: float) -> tuple[int, str]:
