@@ -1,4 +1,7 @@
 locals {
+  # Names of IAM are of all regions, ours of one.
+  global_name = "${var.name}-${local.region}"
+
   user        = "trainvitals"
   key_is_text = can(regex("^[a-z0-9@.-]+ [A-Za-z0-9+/]+", var.ssh_public_key))
   key         = trimspace(local.key_is_text ? var.ssh_public_key : file(pathexpand(var.ssh_public_key)))
@@ -53,7 +56,7 @@ data "aws_iam_policy_document" "machines_act" {
 resource "aws_iam_role" "machines" {
   count = var.access == "private" ? 1 : 0
 
-  name               = "${var.name}-machines"
+  name               = "${local.global_name}-machines"
   description        = "Machines of ${var.name}: sessions of Systems Manager alone"
   assume_role_policy = data.aws_iam_policy_document.machines_act.json
 }
@@ -69,6 +72,6 @@ resource "aws_iam_role_policy" "sessions" {
 resource "aws_iam_instance_profile" "machines" {
   count = var.access == "private" ? 1 : 0
 
-  name = "${var.name}-machines"
+  name = "${local.global_name}-machines"
   role = aws_iam_role.machines[0].name
 }

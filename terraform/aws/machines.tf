@@ -125,7 +125,7 @@ resource "aws_instance" "monitoring" {
   depends_on = [aws_route.packages, aws_route_table_association.private, aws_iam_role_policy.sessions]
 }
 
-# What stopped is started again by make deploy. A spot machine that was taken back starts by itself.
+# What stopped is started again by make deploy: spot machines by deploy, since one that was taken back starts by itself.
 resource "aws_ec2_instance_state" "running" {
   for_each = toset([for name in local.names : name if !try(local.gpu_machines[name].spot, false)])
 
@@ -134,7 +134,7 @@ resource "aws_ec2_instance_state" "running" {
 }
 
 locals {
-  instances         = merge(aws_instance.gpu, local.on_one ? {} : { (local.monitoring) = aws_instance.monitoring[0] })
+  instances         = merge(aws_instance.gpu, { for one in aws_instance.monitoring : local.monitoring => one })
   has_fixed_address = { for name in local.names : name => local.https && name == local.monitoring }
   is_public         = { for name in local.names : name => var.access == "public" || local.has_fixed_address[name] }
   groups = { for name in local.names : name => [

@@ -2,7 +2,8 @@ locals {
   https = length(var.https_cidrs) > 0
   # The collector, and the exporters of the node, of DCGM and of nvidia-smi.
   scraped = toset(["8080", "9100", "9400", "9835"])
-  numbers = { for number, zone in var.zones : zone => number }
+  # By its letter: who reorders zones, or adds one, moves nothing that is there.
+  numbers = { for zone in var.zones : zone => index(split("", "abcdefghijklmnopqrstuvwxyz"), substr(zone, -1, 1)) }
 }
 
 resource "aws_vpc" "stack" {
@@ -76,7 +77,7 @@ resource "aws_nat_gateway" "packages" {
   count = var.access == "private" ? 1 : 0
 
   allocation_id = aws_eip.packages[0].id
-  subnet_id     = aws_subnet.public[var.zones[0]].id
+  subnet_id     = aws_subnet.public[sort(var.zones)[0]].id
   tags          = { Name = var.name }
 
   depends_on = [aws_route.public]

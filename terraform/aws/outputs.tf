@@ -1,7 +1,7 @@
 locals {
   table = jsondecode(file("${path.module}/prices.json"))
   public_addresses = { for name, instance in local.instances : name => (
-    local.has_fixed_address[name] ? aws_eip.monitoring[0].public_ip : local.is_public[name] ? instance.public_ip : ""
+    local.has_fixed_address[name] ? one(aws_eip.monitoring[*].public_ip) : local.is_public[name] ? instance.public_ip : ""
   ) }
 }
 
@@ -58,4 +58,9 @@ output "zone" {
 output "since" {
   description = "When it was first made."
   value       = module.inventory.since
+}
+
+output "monitoring" {
+  description = "The machine that Prometheus and Grafana run on, with their history on its disk."
+  value       = local.monitoring
 }

@@ -55,7 +55,7 @@ data "aws_iam_policy_document" "stop" {
 resource "aws_iam_role" "scheduler" {
   count = local.scheduled ? 1 : 0
 
-  name               = "${var.name}-scheduler"
+  name               = "${local.global_name}-scheduler"
   description        = "May stop the GPU machines of ${var.name}"
   assume_role_policy = data.aws_iam_policy_document.scheduler_acts[0].json
 }

@@ -26,7 +26,7 @@ variable "zone" {
 
   validation {
     condition     = var.zone == "" || contains(var.zones, var.zone)
-    error_message = "zone: '${var.zone}' is not among zones. Add it there, or remove zone.auto.tfvars.json."
+    error_message = "zone: '${var.zone}' is not among zones. Put it back: machines live in it; or make destroy first."
   }
 }
 
@@ -74,14 +74,43 @@ variable "gpu_machines" {
       for machine in var.gpu_machines :
       machine.disk_gb >= 50 && machine.disk_gb <= 65536 && floor(machine.disk_gb) == machine.disk_gb
     ])
-    error_message = "gpu_machines: disk_gb must be a whole number from 50, which deep-learning images take, to 65536."
+    error_message = "gpu_machines: disk_gb must be a whole number from 50, which plain images take with Docker and driver, to 65536."
   }
 
   validation {
     condition = alltrue([
       for machine in var.gpu_machines : can(regex("^(g|gr|p)[0-9]+[a-z0-9-]*[.][a-z0-9-]+$", machine.machine_type))
     ])
-    error_message = "gpu_machines: a machine_type has no GPU. Take g4dn., g5., g6., g6e., p4d., p5. or a newer one."
+    error_message = "gpu_machines: ${join(", ", [
+      for kind, machine in var.gpu_machines : "${kind} has '${machine.machine_type}'"
+      if !can(regex("^(g|gr|p)[0-9]+[a-z0-9-]*[.][a-z0-9-]+$", machine.machine_type))
+    ])}, a machine_type without GPU. Take g4dn., g5., g6., g6e., p4d., p5. or a newer one."
+  }
+
+  validation {
+    condition = alltrue([
+      for machine in var.gpu_machines : contains(keys(var.prices), machine.machine_type) || can(regex(
+        "^(g4ad|g4dn|g5g?|g6[ef]?|gr6f?|p4de?|p5(e|en)?|p6-b[0-9]+|p6e-[a-z0-9]+)[.]([0-9]*xlarge|metal)$", machine.machine_type
+      ))
+    ])
+    error_message = "gpu_machines: ${join(", ", [
+      for kind, machine in var.gpu_machines : "${kind} has '${machine.machine_type}'"
+      if !contains(keys(var.prices), machine.machine_type) && !can(regex(
+        "^(g4ad|g4dn|g5g?|g6[ef]?|gr6f?|p4de?|p5(e|en)?|p6-b[0-9]+|p6e-[a-z0-9]+)[.]([0-9]*xlarge|metal)$", machine.machine_type
+      ))
+    ])}, a machine_type not known to run here. A newer one: give its price in prices."
+  }
+
+  validation {
+    condition     = alltrue([for machine in var.gpu_machines : !startswith(machine.machine_type, "g4ad.")])
+    error_message = "gpu_machines: g4ad has GPUs by AMD, the stack watches NVIDIA's. Take g4dn., g5. or g6."
+  }
+
+  validation {
+    condition = !can(regex("^(deep-learning$|[a-z0-9.-]+-ubuntu-2[0-9][.]04$)", var.image)) || alltrue([
+      for machine in var.gpu_machines : machine.disk_gb >= 100
+    ])
+    error_message = "gpu_machines: disk_gb must be 100 or more, deep-learning images take it. Or choose another image."
   }
 
   validation {

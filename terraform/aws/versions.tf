@@ -12,6 +12,9 @@ terraform {
 provider "aws" {
   region = local.region
 
+  # By default it asks for almost an hour where a zone is sold out, and says nothing of it.
+  max_retries = 8
+
   default_tags {
     tags = merge({ app = "trainvitals", deployment = var.name }, var.labels)
   }

@@ -49,8 +49,8 @@ resource "google_compute_instance" "gpu" {
     initialize_params {
       image = local.image
       size  = each.value.disk_gb
-      # a4 and g4 take no other.
-      type = can(regex("^(a4x?|g4)-", each.value.machine_type)) ? "hyperdisk-balanced" : "pd-balanced"
+      # These take no other.
+      type = can(regex("^(a3-ultragpu|a4|g4)-", each.value.machine_type)) ? "hyperdisk-balanced" : "pd-balanced"
     }
   }
 
@@ -66,7 +66,7 @@ resource "google_compute_instance" "gpu" {
   network_interface {
     subnetwork = google_compute_subnetwork.stack.id
     # These take no other.
-    nic_type = can(regex("^(a3|a4x?|g4)-", each.value.machine_type)) ? "GVNIC" : null
+    nic_type = can(regex("^(a3|a4|g4)-", each.value.machine_type)) ? "GVNIC" : null
 
     dynamic "access_config" {
       for_each = var.access == "public" || (each.key == local.monitoring && local.https) ? [1] : []

@@ -57,3 +57,8 @@ output "since" {
   description = "When it was first made."
   value       = module.inventory.since
 }
+
+output "monitoring" {
+  description = "The machine that Prometheus and Grafana run on, with their history on its disk."
+  value       = local.monitoring
+}

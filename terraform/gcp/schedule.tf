@@ -28,11 +28,22 @@ data "google_project" "this" {
   depends_on = [google_project_service.needed]
 }
 
+# Google keeps the id of a role that was deleted for weeks: each has one of its own.
+resource "terraform_data" "scheduler" {
+  count = local.scheduled ? 1 : 0
+
+  input = formatdate("YYYYMMDDhhmmss", plantimestamp())
+
+  lifecycle {
+    ignore_changes = [input]
+  }
+}
+
 # What Google asks for before it lets a schedule be attached, and nothing beyond.
 resource "google_project_iam_custom_role" "scheduler" {
   count = local.scheduled ? 1 : 0
 
-  role_id     = replace("${var.name}_scheduler", "-", "_")
+  role_id     = replace("${var.name}_scheduler_${terraform_data.scheduler[0].output}", "-", "_")
   title       = "Schedules of ${var.name}"
   permissions = ["compute.instances.start", "compute.instances.stop"]
 }

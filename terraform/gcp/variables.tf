@@ -36,7 +36,7 @@ variable "zone" {
 
   validation {
     condition     = var.zone == "" || contains(var.zones, var.zone)
-    error_message = "zone: '${var.zone}' is not among zones. Add it there, or remove zone.auto.tfvars.json."
+    error_message = "zone: '${var.zone}' is not among zones. Put it back: machines live in it; or make destroy first."
   }
 }
 
@@ -91,7 +91,23 @@ variable "gpu_machines" {
     condition = alltrue([
       for machine in var.gpu_machines : can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type))
     ])
-    error_message = "gpu_machines: a machine_type has no GPU. Take g2-, g4-, a2-, a3-, a4-, or n1- with an accelerator."
+    error_message = "gpu_machines: ${join(", ", [
+      for kind, machine in var.gpu_machines : "${kind} has '${machine.machine_type}'"
+      if !can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type))
+    ])}, a machine_type without GPU. Take g2-, g4-, a2-, a3-, a4-, or n1- with an accelerator."
+  }
+
+  validation {
+    condition     = alltrue([for machine in var.gpu_machines : !startswith(machine.machine_type, "a4x-")])
+    error_message = "gpu_machines: a4x has ARM processors, for which there are no images here. Take a4- or a3-."
+  }
+
+  validation {
+    condition = alltrue([
+      for machine in var.gpu_machines : machine.spot || contains(keys(var.prices), machine.machine_type)
+      || !can(regex("^a3-highgpu-[124]g$", machine.machine_type))
+    ])
+    error_message = "gpu_machines: a3-highgpu of 1, 2 or 4 GPUs is offered as spot. Set spot = true, or where you get it otherwise its price in prices."
   }
 
   validation {
@@ -240,6 +256,13 @@ variable "auto_stop" {
   validation {
     condition     = contains(concat([0], range(5, 1000)), var.auto_stop.idle_minutes)
     error_message = "auto_stop: idle_minutes must be a whole number from 5 to 999, or 0 for never."
+  }
+
+  validation {
+    condition = var.auto_stop.stop_at == "" || var.auto_stop.idle_minutes > 0 || alltrue([
+      for machine in var.gpu_machines : !can(regex("^(a2-ultragpu|a3|a4)-", machine.machine_type))
+    ])
+    error_message = "auto_stop: stop_at may fail for a2-ultragpu, a3 and a4, which have local SSDs. Add idle_minutes, by which they switch themselves off."
   }
 }
 

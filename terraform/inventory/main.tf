@@ -25,10 +25,14 @@ locals {
     } : key => value if value != null
   } }
 
+  # Null while a deployment that was broken off has no machine yet.
   monitoring = one([for name, machine in var.machines : name if machine.monitoring])
   # What is said of a machine that is in both groups is said once.
-  said_there = { for key, value in local.hosts[local.monitoring] : key => value if !var.machines[local.monitoring].gpu }
-  tunnel     = [for port in [3000, 9090, 9093, 8080] : "-L ${port}:127.0.0.1:${port}"]
+  is_gpu     = try(var.machines[local.monitoring].gpu, false)
+  said_there = { for key, value in try(local.hosts[local.monitoring], {}) : key => value if !local.is_gpu }
+  # make tunnel reads the same table.
+  pages  = jsondecode(file("${path.module}/pages.json"))
+  tunnel = [for page in local.pages : "-L ${page.port}:127.0.0.1:${page.port}"]
 }
 
 # When it was first made: what it cost is told when it is destroyed.

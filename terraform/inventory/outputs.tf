@@ -1,7 +1,7 @@
 output "inventory" {
-  value = yamlencode({
+  value = local.monitoring == null ? null : yamlencode({
     gpu_nodes  = { hosts = { for name, machine in var.machines : name => local.hosts[name] if machine.gpu } }
-    monitoring = { hosts = { (local.monitoring) = local.said_there } }
+    monitoring = { hosts = { for name in local.monitoring[*] : name => local.said_there } }
   })
 }
 
@@ -13,11 +13,11 @@ output "addresses" {
 }
 
 output "tunnel_command" {
-  value = join(" ", compact(concat(["ssh -N"], local.tunnel, [
+  value = try(join(" ", compact(concat(["ssh -N"], local.tunnel, [
     local.ssh_options[local.monitoring],
     local.private_key == null ? "" : "-i ${local.private_key}",
     "${var.user}@${var.machines[local.monitoring].ansible_host}",
-  ])))
+  ]))), null)
 }
 
 output "price_per_hour" {

@@ -41,8 +41,8 @@ def environment(**more):
     return kept | {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"} | more
 
 
-def run(folder, *words, fails=False, **more):
-    told = {"env": environment(**more), "capture_output": True, "text": True, "timeout": SECONDS}
+def run(folder, *words, fails=False, given=None, **more):
+    told = {"env": environment(**more), "capture_output": True, "text": True, "timeout": SECONDS, "input": given}
     done = subprocess.run([program(), *words], cwd=folder, check=False, **told)
     said = f"terraform {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
     assert (done.returncode != 0) == fails, said

@@ -10,7 +10,7 @@ import yaml
 from tests.terraform import support
 
 ONLY_GOOGLE = {"project"}
-OUTPUTS = {"inventory", "addresses", "tunnel_command", "price_per_hour", "since", "zone"}
+OUTPUTS = {"inventory", "addresses", "tunnel_command", "price_per_hour", "since", "zone", "monitoring"}
 HOST = {"ansible_host", "ansible_user", "ansible_ssh_common_args", "ansible_ssh_private_key_file"} | {
     "stack_address",
     "stack_node_price",
@@ -84,6 +84,13 @@ def test_the_readme_tells_the_defaults(cloud):
         assert f"| `{name}` | {f'`{default}`' if default else 'none: set it'} |" in readme
 
 
+@pytest.mark.parametrize("cloud", support.CLOUDS)
+def test_the_readme_lists_the_outputs(cloud):
+    readme = (support.TERRAFORM / cloud / "README.md").read_text()
+    listed = re.search(r"^Outputs: (.*?)\n\n", readme, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", listed[1])) == OUTPUTS
+
+
 def kinds(cloud):
     table = json.loads((support.TERRAFORM / cloud / "prices.json").read_text())
     return table, {name: one["quota"] for name, one in table["machine_types"].items() if "quota" in one}
@@ -95,6 +102,15 @@ def test_each_type_has_what_the_quota_is_counted_in(cloud):
     assert set(quotas.values()) <= table["quota"].keys()
     assert all(table["machine_types"][name][table["quota_unit"]] > 0 for name in quotas)
     assert all({"on_demand", "spot"} == one.keys() for one in table["quota"].values())
+
+
+def test_a_type_that_the_table_lacks_has_a_quota_by_its_name():
+    table, quotas = kinds("aws")
+    by_name = table["quota_by_name"]
+    assert set(by_name.values()) <= table["quota"].keys()
+    for name, quota in quotas.items():
+        if quota != "standard":
+            assert next(by_name[begins] for begins in by_name if name.startswith(begins)) == quota, name
 
 
 @pytest.mark.parametrize("cloud", support.CLOUDS)

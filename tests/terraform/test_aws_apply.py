@@ -158,10 +158,14 @@ def test_the_schedule_stops_the_gpu_machines_alone(cloud):
 
 def test_roles_may_do_no_more_than_they_must(cloud):
     iam = cloud.client("iam")
-    statement = iam.get_role_policy(RoleName="trainvitals-scheduler", PolicyName="stop")["PolicyDocument"]["Statement"]
+    statement = iam.get_role_policy(RoleName="trainvitals-us-east-1-scheduler", PolicyName="stop")["PolicyDocument"][
+        "Statement"
+    ]
     actions = [each["Action"] for each in statement]
     assert actions == ["ec2:StopInstances"] and "*" not in str(statement[0]["Resource"])
-    told = iam.get_role_policy(RoleName="trainvitals-machines", PolicyName="sessions")["PolicyDocument"]["Statement"]
+    told = iam.get_role_policy(RoleName="trainvitals-us-east-1-machines", PolicyName="sessions")["PolicyDocument"][
+        "Statement"
+    ]
     assert not [action for action in told[0]["Action"] if action.startswith(("ssm:Get", "ssm:Send", "s3:"))]
 
 
@@ -193,6 +197,11 @@ def test_the_inventory_tells_of_what_was_made(cloud):
 
 def test_a_second_apply_would_change_nothing(cloud):
     cloud.terraform("plan", "-detailed-exitcode")
+
+
+def test_another_order_of_zones_moves_nothing(cloud):
+    zones = '-var=zones=["us-east-1d", "us-east-1b", "us-east-1a", "us-east-1c"]'
+    cloud.terraform("plan", "-detailed-exitcode", zones, "-var=zone=us-east-1a")
 
 
 def test_destroy_leaves_nothing(cloud):

@@ -72,7 +72,7 @@ run "each_machine_is_hardened" {
       one.metadata_options[0].http_put_response_hop_limit == 1,
       one.root_block_device[0].encrypted,
       one.root_block_device[0].volume_type == "gp3",
-      one.iam_instance_profile == "trainvitals-machines",
+      one.iam_instance_profile == "trainvitals-us-east-1-machines",
       one.instance_initiated_shutdown_behavior == "stop",
     ])])
     error_message = "IMDSv2 with one hop, an encrypted disk, a profile, and off is not gone"

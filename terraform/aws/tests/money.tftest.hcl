@@ -70,6 +70,7 @@ run "the_user_goes_before_the_table" {
 run "an_unknown_type_has_no_price" {
   variables {
     gpu_machines = { new = { machine_type = "p9.48xlarge" }, gpu = { machine_type = "g6.xlarge" } }
+    prices       = { "p9.48xlarge" = {} }
   }
 
   assert {

@@ -360,3 +360,43 @@ run "a_label_of_amazon" {
 
   expect_failures = [var.labels]
 }
+
+run "gpus_by_amd" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "g4ad.xlarge" } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}
+
+run "a_size_that_is_none" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "g6.nonsense" } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}
+
+run "gpus_that_the_images_driver_does_not_know" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "p3.2xlarge" } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}
+
+run "a_disk_too_small_for_a_deep_learning_image" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "g6.xlarge", disk_gb = 99 } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}

@@ -72,16 +72,33 @@ run "n1_gets_its_accelerator" {
 
 run "big_machines_have_the_network_card_and_disk_they_need" {
   variables {
-    gpu_machines = { h100 = { machine_type = "a3-highgpu-8g" }, b200 = { machine_type = "a4-highgpu-8g" } }
+    gpu_machines = {
+      h100 = { machine_type = "a3-highgpu-8g" }
+      h200 = { machine_type = "a3-ultragpu-8g" }
+      b200 = { machine_type = "a4-highgpu-8g" }
+    }
   }
 
   assert {
     condition = (
       google_compute_instance.gpu["trainvitals-h100-1"].network_interface[0].nic_type == "GVNIC"
       && google_compute_instance.gpu["trainvitals-h100-1"].boot_disk[0].initialize_params[0].type == "pd-balanced"
+      && google_compute_instance.gpu["trainvitals-h200-1"].boot_disk[0].initialize_params[0].type == "hyperdisk-balanced"
       && google_compute_instance.gpu["trainvitals-b200-1"].boot_disk[0].initialize_params[0].type == "hyperdisk-balanced"
     )
-    error_message = "a3 wants gVNIC, a4 hyperdisks too"
+    error_message = "a3 wants gVNIC, a3-ultragpu and a4 hyperdisks too"
+  }
+}
+
+run "a_small_a3_is_made_as_spot_or_where_the_user_knows_its_price" {
+  variables {
+    gpu_machines = { spot = { machine_type = "a3-highgpu-1g", spot = true }, mine = { machine_type = "a3-highgpu-2g" } }
+    prices       = { a3-highgpu-2g = { on_demand = 22 } }
+  }
+
+  assert {
+    condition     = length(google_compute_instance.gpu) == 2
+    error_message = "both are made"
   }
 }
 

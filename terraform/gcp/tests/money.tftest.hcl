@@ -133,6 +133,23 @@ run "a_schedule_stops_gpu_machines" {
     )
     error_message = "Google's own account may start and stop"
   }
+
+  assert {
+    condition     = can(regex("^trainvitals_scheduler_[0-9]{14}$", google_project_iam_custom_role.scheduler[0].role_id))
+    error_message = "the role has an id that none before had"
+  }
+}
+
+run "machines_with_local_ssds_stop_by_themselves_where_the_schedule_does_not" {
+  variables {
+    gpu_machines = { a = { machine_type = "a3-highgpu-8g" } }
+    auto_stop    = { stop_at = "20:00", idle_minutes = 60 }
+  }
+
+  assert {
+    condition     = yamldecode(output.inventory).gpu_nodes.hosts["trainvitals-a-1"].stack_idle_stop_minutes == 60
+    error_message = "idle_minutes is for them"
+  }
 }
 
 run "idle_machines_stop_themselves" {

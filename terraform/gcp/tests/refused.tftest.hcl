@@ -194,6 +194,26 @@ run "an_accelerator_of_another_maker" {
   expect_failures = [var.gpu_machines]
 }
 
+run "an_arm_machine" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "a4x-highgpu-4g" } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}
+
+run "a_small_a3_that_is_not_spot" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "a3-highgpu-1g" } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}
+
 run "monitoring_of_no_type" {
   command = plan
 
@@ -352,6 +372,17 @@ run "idle_for_two_minutes" {
 
   variables {
     auto_stop = { idle_minutes = 2 }
+  }
+
+  expect_failures = [var.auto_stop]
+}
+
+run "local_ssds_and_a_schedule_alone" {
+  command = plan
+
+  variables {
+    gpu_machines = { a = { machine_type = "a2-ultragpu-1g" } }
+    auto_stop    = { stop_at = "20:00" }
   }
 
   expect_failures = [var.auto_stop]
