@@ -21,7 +21,7 @@ KEPT = '{"log-driver": "local", "labels": ["kept=yes"]}'
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
-    if not os.environ.get("TRAINVITALS_REHEARSAL"):
+    if not os.environ.get("REHEARSAL"):
         pytest.skip("run by make rehearsal")
     docker = pytest.importorskip("docker")
     with rehearsal(docker.from_env(timeout=300), MACHINES) as found:

@@ -1,5 +1,7 @@
 """What every machine gets, and that it can be taken away again."""
 
+import pytest
+
 from tests.ansible.conftest import wanted
 from tests.ansible.support import Told, applied, state, told_by
 from tests.rehearsal.machines import Site
@@ -72,6 +74,27 @@ def test_the_firewall_holds_for_what_docker_published_too(serving: Site) -> None
 
 def test_the_firewall_holds_after_docker_restarted(serving: Site) -> None:
     serving.run("gpu1", "systemctl restart docker")
+    firewall_holds(serving)
+
+
+@pytest.mark.parametrize("verb", ["start", "reload", "restart", "stop"])
+def test_the_firewall_holds_after_the_distribution_s_took_all_rules_away(serving: Site, verb: str) -> None:
+    """Docker's rules go by it too, so that only what listens on the machine itself is asked."""
+    serving.run("gpu1", "systemctl stop nftables" if verb == "start" else "systemctl start nftables")
+    serving.run("gpu1", "nft add table inet others")
+    serving.run("gpu1", f"systemctl {verb} nftables")
+    assert "others" not in serving.run("gpu1", "nft list tables")
+    assert (reached(serving, "mon", 8081), reached(serving, "other", 8081)) == (True, False)
+    assert reached(serving, "other", 8082)
+    serving.run("gpu1", "systemctl stop nftables; systemctl reset-failed docker; systemctl restart docker")
+
+
+def test_with_no_sources_the_machine_itself_alone_comes_in(serving: Site) -> None:
+    applied(serving, "base", limit="gpu1", base_firewall_ports=[9100, 8081], base_firewall_sources=[])
+    assert [reached(serving, "mon", port) for port in (9100, 8081)] == [False, False]
+    assert reached(serving, "gpu1", 8081)
+    sources = [serving.addresses["mon"]]
+    applied(serving, "base", limit="gpu1", base_firewall_ports=[9100, 8081], base_firewall_sources=sources)
     firewall_holds(serving)
 
 

@@ -1,4 +1,4 @@
-"""Roles and playbooks keep to the linters' strictest profile, with no rule skipped."""
+"""Roles and playbooks keep to the linters' strictest profile, with no rule skipped; so do the files that they bring."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ SHAPE = ("README.md", "defaults/main.yml", "meta/main.yml", "meta/argument_specs
          "tasks/preflight.yml", "handlers/main.yml", "templates")  # fmt: skip
 
 
-def found_by(*words: str) -> str:
-    done = subprocess.run([BIN / words[0], *words[1:]], cwd=ANSIBLE, check=False, capture_output=True, text=True,
+def found_by(*words: str, folder: Path = ANSIBLE) -> str:
+    done = subprocess.run([BIN / words[0], *words[1:]], cwd=folder, check=False, capture_output=True, text=True,
                           timeout=300)  # fmt: skip
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
@@ -28,6 +28,12 @@ def test_ansible_lint_finds_nothing() -> None:
 
 def test_yamllint_finds_nothing() -> None:
     assert found_by("yamllint", "--strict", ".") == ""
+    others = ("compose", "grafana", "prometheus", ".pre-commit-config.yaml")
+    assert found_by("yamllint", "--strict", *others, folder=ROOT) == ""
+
+
+def test_hadolint_finds_nothing() -> None:
+    assert found_by("hadolint", "collector/Dockerfile", folder=ROOT) == ""
 
 
 def test_no_rule_is_skipped() -> None:

@@ -4,6 +4,7 @@ from tests.ansible.support import Told, applied
 from tests.rehearsal.machines import Site
 from tests.stack.support import wait_for
 
+HOLD = "/etc/apt/apt.conf.d/52trainvitals"
 INSIDE = "docker run --rm --device nvidia.com/gpu=all tiny sh -c 'busybox ls /usr/lib/x86_64-linux-gnu && busybox env'"
 
 
@@ -41,11 +42,23 @@ def test_the_specification_is_there_after_a_reboot(serving: Site) -> None:
     assert "libnvidia-ml.so.1" in serving.run("gpu1", INSIDE)
 
 
+def test_a_container_with_gpus_comes_back_after_a_reboot(serving: Site) -> None:
+    """Though there is no specification at first: the engine waits for it, and tries once."""
+    command = "docker run --detach --restart always --device nvidia.com/gpu=all --name needs tiny busybox sleep 1000000"
+    serving.run("gpu1", f"{command} && rm /etc/cdi/nvidia.yaml")
+    serving.reboot("gpu1")
+    wait_for(lambda: "true" in serving.run("gpu1", "docker inspect --format '{{.State.Running}}' needs"), 30)
+    serving.run("gpu1", "docker rm --force needs")
+
+
 def test_what_the_roles_wrote_can_be_removed(serving: Site) -> None:
     applied(serving, "base", "nvidia", limit="gpu1", entry="remove")
     left = (
         "ls -d /etc/trainvitals /etc/cdi/* /etc/systemd/system/trainvitals* /etc/*/*trainvitals* /etc/*/*/*trainvitals*"
     )
-    assert "/etc" not in serving.run("gpu1", f"{left} 2>/dev/null", check=False)
+    assert serving.run("gpu1", f"{left} 2>/dev/null", check=False).split() == [HOLD]
+    held = serving.run("gpu1", f"cat {HOLD}")
+    assert '"^nvidia-"' in held
+    assert "Periodic" not in held
     assert "trainvitals" not in serving.run("gpu1", "nft list tables")
     assert applied(serving, "base", "nvidia", limit="gpu1", entry="remove").changed() == {"gpu1": 0}

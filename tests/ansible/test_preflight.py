@@ -45,6 +45,8 @@ OBSTACLES = {
                                  {"docker_source": "distribution"}),
     "broken settings": Obstacle("mkdir /etc/docker && echo { >/etc/docker/daemon.json", "rm -r /etc/docker",
                                 "/etc/docker/daemon.json is no JSON", "docker"),
+    "no repository": Obstacle("true", "true", "the key of Docker's packages does not come from http://127.0.0.1:1/debian/gpg",
+                              "docker", {"docker_repository_url": "http://127.0.0.1:1"}),
     "no GPU": Obstacle("true", "true", "there is no NVIDIA GPU", "nvidia", {"nvidia_gpu": "always"}),
 }  # fmt: skip
 
@@ -65,5 +67,7 @@ def test_it_stops_with_the_reason_and_leaves_the_machine_as_it_was(site: Site, n
 
 
 def test_without_any_of_these_it_goes_on(site: Site) -> None:
-    told = told_by(site, "base", "docker", "nvidia", limit=HOST, entry="preflight", base_ports_free=[9100], **DISK)
+    site.run(HOST, "mkdir -p /mnt/docker/debian && touch /mnt/docker/debian/gpg")
+    told = told_by(site, "base", "docker", "nvidia", limit=HOST, entry="preflight", base_ports_free=[9100], **DISK,
+                   docker_repository_url="file:///mnt/docker")  # fmt: skip
     assert told.recaps[HOST] == (0, 0), told.text

@@ -15,9 +15,15 @@ from tests.rehearsal import gpus
 from tests.rehearsal.images import ENGINE
 from tests.rehearsal.machines import Machine, Site
 from tests.stack.bases import ROOT
+from tests.stack.support import wait_for
 
 PARTS = ("docker-ce-cli", "containerd.io", "docker-buildx-plugin", "docker-compose-plugin")
 PROGRAMS = ROOT / "tests" / "rehearsal" / "programs"
+# As the maker's package has them: at boot nothing says when.
+UNITS = {
+    "service": "[Service]\nType=oneshot\nExecStart=nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml\n",
+    "path": "[Path]\nPathChanged=/usr/bin/nvidia-smi\n",
+}
 PLACE = f"file://{gpus.SCENARIO}"
 
 
@@ -45,6 +51,10 @@ def bare(site: Site, key: Key, tmp_path_factory: pytest.TempPathFactory) -> Iter
     (programs / "bin").mkdir()
     (programs / "bin" / "nvidia-ctk").write_bytes((PROGRAMS / "nvidia-ctk").read_bytes())
     (programs / "bin" / "nvidia-ctk").chmod(0o755)
+    units = programs / "lib" / "systemd" / "system"
+    units.mkdir(parents=True)
+    for kind, text in UNITS.items():
+        (units / f"nvidia-cdi-refresh.{kind}").write_text(f"{text}[Install]\nWantedBy=multi-user.target\n")
     _published(site.shared("bare"), programs, key)
     yield {"nvidia_toolkit_repository_url": PLACE, "nvidia_toolkit_repository_fingerprint": key.fingerprint}
     site.remove("bare")
@@ -77,3 +87,19 @@ def test_the_toolkit_comes_from_its_own_repository(site: Site, bare: dict[str, s
     assert "1.18.0-1" in site.run("bare", "dpkg-query --show nvidia-container-toolkit")
     assert "nvidia.com/gpu=all" in site.run("bare", "nvidia-ctk cdi list")
     assert applied(site, "base", "nvidia", limit="bare", **bare).changed() == {"bare": 0}
+
+
+def test_the_toolkit_s_own_units_are_done_before_the_engine_starts(site: Site, bare: dict[str, str]) -> None:
+    applied(site, "base", "nvidia", limit="bare", **bare)
+    assert site.ended("bare", "test -e /etc/systemd/system/trainvitals-cdi.service")[0] == 1
+    site.reboot("bare")
+    wait_for(lambda: site.ended("bare", "test -s /run/cdi/nvidia.yaml")[0] == 0, 30)
+    told = site.run("bare", "systemctl show --property=Before --value nvidia-cdi-refresh.service")
+    assert "docker.service" in told.split()
+    assert applied(site, "base", "nvidia", limit="bare", **bare).changed() == {"bare": 0}
+
+
+def test_a_specification_of_what_is_gone_is_made_anew(site: Site, bare: dict[str, str]) -> None:
+    site.run("bare", "sed -i 's|libnvidia-ml.so.1|libnvidia-ml.so.0|' /run/cdi/nvidia.yaml")
+    assert applied(site, "base", "nvidia", limit="bare", **bare).changed()["bare"] > 0
+    assert "libnvidia-ml.so.1" in site.run("bare", "cat /run/cdi/nvidia.yaml")

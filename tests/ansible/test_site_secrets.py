@@ -111,4 +111,9 @@ def _tag(name: str) -> str:
     ("auto", [], ""), ("always", ["NVIDIA GeForce RTX 4090"], "dcgm"), ("never", ["NVIDIA L4"], ""),
     ("profiling", ["NVIDIA L4"], "dcgm-profiling")])  # fmt: skip
 def test_dcgm_runs_where_gpus_are_for_data_centres(wanted: str, names: list[str], profile: str) -> None:
-    assert loaded("stack_facts").dcgm_profile(wanted, names) == profile
+    assert loaded("stack_facts").dcgm_profile(wanted, names, "cdi") == profile
+
+
+@pytest.mark.parametrize("wanted", ["auto", "always", "profiling"])
+def test_dcgm_neither_runs_nor_is_asked_where_no_container_gets_gpus(wanted: str) -> None:
+    assert loaded("stack_facts").dcgm_profile(wanted, ["NVIDIA L4"], "") == ""

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.infra.machine import Machine
+from tests.infra.machine import Machine, watched
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "group(name): only for machines of this group of the inventory")
     if getattr(config.option, "ansible_inventory", None):
         config.option.connection = config.option.connection or "ansible"
         config.option.sudo = True
@@ -47,19 +46,38 @@ def known() -> dict[str, Machine]:
     return {}
 
 
+def met(host: Any) -> Machine:
+    name = host.backend.host
+    return watched(host, name, host.backend.ansible_runner.get_variables(name))
+
+
 @pytest.fixture
 def machine(host: Any, known: dict[str, Machine]) -> Machine:
     name = host.backend.host
-    if name not in known:
-        known[name] = Machine(host, name)
-    return known[name]
+    return known[name] if name in known else known.setdefault(name, met(host))
 
 
 @pytest.fixture(scope="session")
 def monitor(request: pytest.FixtureRequest, known: dict[str, Machine]) -> Machine:
     """The machine that Prometheus runs on, whichever is looked at."""
+    (host,) = hosts(request.config, "monitoring")
+    name = host.backend.host
+    return known[name] if name in known else known.setdefault(name, met(host))
+
+
+@pytest.fixture
+def neighbour(request: pytest.FixtureRequest, machine: Machine, monitor: Machine,
+              known: dict[str, Machine]) -> Machine | None:  # fmt: skip
+    """Another of those that are looked at, that Prometheus is not on; none where there is none."""
+    there = {host.backend.host: host for host in hosts(request.config, *request.config.option.hosts.split(","))}
+    nodes = set(there) & set(machine.host.backend.ansible_runner.get_hosts("gpu_nodes"))
+    for name in sorted(nodes - {machine.name, monitor.name}):
+        return known[name] if name in known else known.setdefault(name, met(there[name]))
+    return None
+
+
+def hosts(config: pytest.Config, *names: str) -> list[Any]:
     import testinfra
 
-    inventory = request.config.option.ansible_inventory
-    (host,) = testinfra.get_hosts(["ansible://monitoring"], ansible_inventory=inventory, sudo=True)
-    return known.setdefault(host.backend.host, Machine(host, host.backend.host))
+    return testinfra.get_hosts([f"ansible://{name}" for name in names],
+                               ansible_inventory=config.option.ansible_inventory, sudo=True)  # fmt: skip

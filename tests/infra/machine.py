@@ -8,7 +8,10 @@ A failure says what, where and what to do, then the last lines of the log that t
 import json
 import re
 import shlex
+import time
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -19,13 +22,35 @@ PROJECT = "trainvitals"
 JOBS = {"journal", "targets", "alertmanager-config", "grafana-password", "caddy-volume"}
 LOG_LINES = 15
 ASK_SECONDS = 60
+# A scrape may not have come yet since the services were started.
+PATIENCE_SECONDS = 60
+PAUSE_SECONDS = 3
+LINE_LENGTH = 200
+MEND_SSH = "is it on, and does ssh by hand let you in? make verify again then"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOT_SECRET = "^(COMPOSE_|GPU_|TRAINVITALS_|EXPORTERS_|PUBLIC_|[A-Z_]+_PORT=)"
 _PUBLISHED = re.compile(r"(\S+):(\d+)$")
 
 
+def patiently(ask: Callable[[], Any], is_well: Callable[[Any], bool]) -> Any:
+    """The first answer that is well, or the last one."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_well(answer := ask()) and time.monotonic() < deadline:
+        time.sleep(PAUSE_SECONDS)
+    return answer
+
+
+def _why(error: RuntimeError) -> str:
+    """The last that ssh said: testinfra raises the whole of its result."""
+    said = getattr(error.args[0], "stderr", "") if error.args else ""
+    return (str(said or error).strip().splitlines() or ["it says nothing"])[-1][:LINE_LENGTH]
+
+
 class Machine:
-    def __init__(self, host: Any, name: str) -> None:
-        self.host, self.name = host, name
+    def __init__(self, host: Any, name: str, told: Mapping[str, Any] = _NOTHING) -> None:
+        """`told` is what the inventory says of it."""
+        self.host, self.name, self.told = host, name, told
+        self.home = told.get("stack_home", HOME)
 
     def run(self, command: str, seconds: int = ASK_SECONDS) -> tuple[int, str]:
         """As root: how it ended, and all that it said."""
@@ -36,6 +61,12 @@ class Machine:
         """What it says; nothing where it fails."""
         status, told = self.run(command)
         return told if status == 0 else ""
+
+    def answer(self, command: str, do: str = "deploy again") -> str:
+        """What it says; where it fails that is told, for silence would be taken for all being well."""
+        status, told = self.run(command)
+        self.demand(status == 0, f"`{command}` ended with {status}: {told[-300:]}", do)
+        return told
 
     def demand(self, holds: object, what: str, do: str, *, unit: str = "", container: str = "") -> None:
         if holds:
@@ -53,8 +84,8 @@ class Machine:
     @cached_property
     def knobs(self) -> dict[str, str]:
         """compose/.env, but for what is secret."""
-        text = self.says(f"grep -E '{_NOT_SECRET}' {HOME}/compose/.env")
-        self.demand(text, f"there is no {HOME}/compose/.env", "deploy it: make deploy INVENTORY=…")
+        text = self.says(f"grep -E '{_NOT_SECRET}' {self.home}/compose/.env")
+        self.demand(text, f"there is no {self.home}/compose/.env", "deploy it: make deploy INVENTORY=…")
         found = (line.partition("=") for line in text.splitlines())
         return {name: value.strip("'\"") for name, _, value in found}
 
@@ -65,40 +96,74 @@ class Machine:
     @cached_property
     def wanted(self) -> set[str]:
         """The services that the profiles name."""
-        told = self.says(f"cd {HOME}/compose && docker compose config --services")
-        self.demand(told, "docker compose cannot read its composition", f"cd {HOME}/compose && docker compose config")
+        ask = f"cd {self.home}/compose && docker compose config"
+        told = self.says(f"{ask} --services")
+        self.demand(told, "docker compose cannot read its composition", ask)
         return set(told.split())
 
     @cached_property
     def containers(self) -> dict[str, dict[str, Any]]:
         """What docker inspect tells of each, by its service."""
         label = f"label=com.docker.compose.project={PROJECT}"
-        told = self.says(f"docker ps --all --quiet --filter {label} | xargs --no-run-if-empty docker inspect")
-        found = json.loads(told or "[]")
+        ids = f"docker ps --all --quiet --filter {label}"
+        found = json.loads(self.answer(f"docker inspect $({ids})", "docker ps; deploy again"))
         return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
+
+    @cached_property
+    def published(self) -> set[tuple[str, str, int]]:
+        """Service, address and port of each that Docker publishes."""
+        return {(name, at["HostIp"], int(at["HostPort"]))
+                for name, one in self.containers.items()
+                for bound in (one["NetworkSettings"]["Ports"] or {}).values()
+                for at in bound or ()}  # fmt: skip
 
     @cached_property
     def listening(self) -> set[tuple[str, int]]:
         """Address and port of each TCP socket that listens."""
-        found = (line.split() for line in self.says("ss -Htln").splitlines())
+        found = (line.split() for line in self.answer("ss -Htln", "apt-get install iproute2").splitlines())
         matches = (_PUBLISHED.search(words[3]) for words in found if len(words) > 3)
         return {(match[1].strip("[]"), int(match[2])) for match in matches if match}
 
-    def fetched(self, port: str, path: str) -> Any:
-        """What a service of the monitoring machine answers, on its loopback."""
-        url = f"http://127.0.0.1:{self.knobs[port]}{path}"
+    def fetched(self, path: str) -> Any:
+        """What Prometheus answers on the monitoring machine's loopback, where the gate is before it."""
+        url = f"http://127.0.0.1:{self.knobs['PROMETHEUS_PORT']}{path}"
         status, told = self.run(f"curl --silent --show-error --max-time 20 {shlex.quote(url)}")
-        service = port.removesuffix("_PORT").lower()
+        self.demand(status == 0, f"{url} does not answer: {told}", "docker ps; deploy again", container="gate")
+        found = read(told)
         self.demand(
-            status == 0,
-            f"{url} does not answer: {told}",
-            f"docker ps; docker logs trainvitals-{service}-1",
-            container=service,
+            found.get("status") == "success",
+            f"{url} answers {found.get('error') or told[-300:] or 'nothing'}",
+            "docker ps; deploy again",
+            container="prometheus",
         )
-        return json.loads(told)
+        return found["data"]
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.fetched("PROMETHEUS_PORT", f"/api/v1/query?query={quote(query)}")["data"][
-            "result"
-        ]
+        found: list[dict[str, Any]] = self.fetched(f"/api/v1/query?query={quote(query)}")["result"]
         return found
+
+
+def read(told: str) -> dict[str, Any]:
+    """An object of JSON; nothing where it is none."""
+    try:
+        found = json.loads(told)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def watched(host: Any, name: str, told: Mapping[str, Any]) -> Machine:
+    """One that is asked no more once SSH did not get there: each question would wait for that again."""
+    ask, gone = host.backend.run, list[str]()
+
+    def asked(*words: Any, **options: Any) -> Any:
+        try:
+            if not gone:
+                return ask(*words, **options)
+        except RuntimeError as error:
+            gone.append(_why(error))
+        pytest.fail(f"{name}: SSH does not get there: {gone[0]}\n    do: {MEND_SSH}", pytrace=False)
+
+    # Whatever asks, a module of testinfra too, asks by that.
+    host.backend.run = asked
+    return Machine(host, name, told)

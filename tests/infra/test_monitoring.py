@@ -1,16 +1,13 @@
 """The monitoring machine: everything is scraped, the rules are loaded, Grafana sees Prometheus, an alert arrives."""
 
 import re
-import time
 from typing import Any
 
 import pytest
 
-from tests.infra.machine import HOME, Machine
+from tests.infra.machine import Machine, patiently
 
 pytestmark = pytest.mark.group("monitoring")
-# A scrape may not have come yet since the services were started.
-PATIENCE_SECONDS = 60
 DATA_SOURCE = "/api/datasources/uid/trainvitals-prometheus/health"
 
 
@@ -25,9 +22,8 @@ def test_prometheus_has_a_configuration_that_it_could_read(machine: Machine) -> 
 
 
 def test_every_target_is_up(machine: Machine) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (down := unwell(machine)) and time.monotonic() < deadline:
-        time.sleep(3)
+    machine.demand(active(machine), "Prometheus asks no target", "deploy again", container="targets")
+    down = patiently(lambda: unwell(machine), lambda found: not found)
     machine.demand(
         not down,
         "these targets do not answer Prometheus:\n        " + "\n        ".join(down),
@@ -37,10 +33,8 @@ def test_every_target_is_up(machine: Machine) -> None:
 
 def active(machine: Machine) -> list[dict[str, Any]]:
     """Targets as Prometheus asks them now: a query would find those of some minutes ago."""
-    told: list[dict[str, Any]] = machine.fetched("PROMETHEUS_PORT", "/api/v1/targets?state=active")["data"][
-        "activeTargets"
-    ]
-    return told
+    told = machine.fetched("/api/v1/targets?state=active")
+    return list(told["activeTargets"])
 
 
 def unwell(machine: Machine) -> list[str]:
@@ -64,14 +58,17 @@ def test_every_machine_of_the_inventory_is_a_target(machine: Machine) -> None:
 
 
 def test_what_should_be_there_is_expected(machine: Machine) -> None:
-    missing = machine.prometheus("target:expected:info unless on (job, instance) up")
+    expected = patiently(lambda: machine.prometheus("target:expected:info"), bool)
+    machine.demand(expected, "Prometheus expects no target", "deploy again", container="targets")
+    query = "target:expected:info unless on (job, instance) up"
+    missing = patiently(lambda: machine.prometheus(query), lambda found: not found)
     told = ", ".join(f"{one['metric']['job']} of {one['metric']['instance']}" for one in missing)
     machine.demand(not missing, f"expected and not scraped: {told}", "deploy again", container="targets")
 
 
 def test_the_rules_are_loaded_and_can_be_evaluated(machine: Machine) -> None:
-    shipped = len(machine.says(f"ls {HOME}/prometheus/rules/*.yml").split())
-    groups = machine.fetched("PROMETHEUS_PORT", "/api/v1/rules")["data"]["groups"]
+    shipped = len(machine.answer(f"ls {machine.home}/prometheus/rules/*.yml").split())
+    groups = machine.fetched("/api/v1/rules")["groups"]
     files = {group["file"] for group in groups}
     machine.demand(
         len(files) >= shipped,
@@ -88,7 +85,7 @@ def test_the_rules_are_loaded_and_can_be_evaluated(machine: Machine) -> None:
 def test_grafana_s_data_source_answers(machine: Machine) -> None:
     """By its password, which no command line and no output shows."""
     port = machine.knobs["GRAFANA_PORT"]
-    password = f"$({HOME}/scripts/stack password)"
+    password = f"$({machine.home}/scripts/stack password)"
     status, told = machine.run(
         f'printf \'user = "admin:%s"\\n\' "{password}" | '
         f"curl --config - --silent --show-error --max-time 30 http://localhost:{port}{DATA_SOURCE}",
@@ -103,7 +100,7 @@ def test_grafana_s_data_source_answers(machine: Machine) -> None:
 
 
 def test_an_alert_arrives_by_every_channel(machine: Machine) -> None:
-    status, told = machine.run(f"{HOME}/scripts/stack alert-test", seconds=180)
+    status, told = machine.run(f"{machine.home}/scripts/stack alert-test", seconds=180)
     machine.demand(
         status == 0,
         f"a test alert did not arrive by every channel:\n{told}",

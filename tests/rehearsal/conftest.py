@@ -9,6 +9,7 @@ import pytest
 
 from tests.alerting.support import Recorder, recording
 from tests.rehearsal.deployment import Deployment, copied
+from tests.rehearsal.left import seen
 from tests.rehearsal.machines import Machine, rehearsal
 from tests.rehearsal.stack_images import packed
 
@@ -20,9 +21,16 @@ MACHINES = {
 }
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was measured, at the end of what is said."""
+    for report in terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", []):
+        for name, told in getattr(report, "user_properties", ()):
+            terminalreporter.write_line(f"rehearsal: {name}: {told}")
+
+
 @pytest.fixture(scope="session")
 def client() -> Any:
-    if not os.environ.get("TRAINVITALS_REHEARSAL"):
+    if not os.environ.get("REHEARSAL"):
         pytest.skip("run by make rehearsal")
     docker = pytest.importorskip("docker")
     return docker.from_env(timeout=300)
@@ -33,7 +41,9 @@ def fresh(client: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dep
     """Machines that nothing was brought to yet."""
     images = packed(client)
     with rehearsal(client, MACHINES) as site:
-        yield Deployment(site, copied(tmp_path_factory.mktemp("clone")), f"/mnt/images/{images.name}")
+        made = Deployment(site, copied(tmp_path_factory.mktemp("clone")), f"/mnt/images/{images.name}")
+        made.before = {host: seen(site, host) for host in MACHINES}
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +57,7 @@ def receiver(fresh: Deployment) -> Iterator[Recorder]:
 
 @pytest.fixture(scope="session")
 def deployed(fresh: Deployment, receiver: Recorder) -> Deployment:
-    fresh.first = fresh.play("site.yml")
+    fresh.first = fresh.make()
     return fresh
 
 

@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tests.deploy import clones
 from tests.rehearsal.machines import Site
 from tests.stack.bases import ROOT
 from tests.stack.support import shortened
 
 _RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
-_FOLDERS = ("compose", "prometheus", "grafana", "collector", "requirements", "scripts", "ansible")
+_FOLDERS = ("compose", "prometheus", "grafana", "collector", "requirements", "scripts", "ansible", "deploy",
+            "terraform/inventory", "tests/infra")  # fmt: skip
 _NOT_SHIPPED = shutil.ignore_patterns(".env", ".cache", ".secrets", ".backups", "__pycache__", "*.egg-info", ".ansible")
 HOME = "/opt/trainvitals"
 PLAY_SECONDS = 900
@@ -45,10 +47,31 @@ class Deployment:
     # What the controller's environment says, such as whom alerts go to.
     environ: dict[str, str] = field(default_factory=dict)
     first: Played | None = None
+    # What was there on each machine before it was deployed to.
+    before: dict[str, set[str]] = field(default_factory=dict)
+
+    def make(self) -> Played:
+        """`make deploy`, and its log."""
+        # What an inventory may say of all its machines, for Ansible finds it beside that.
+        told = self.site.inventory.parent / "group_vars" / "all.yml"
+        told.parent.mkdir(exist_ok=True)
+        told.write_text(json.dumps(self._variables()))
+        begun = time.monotonic()
+        command = clones.make("deploy", f"INVENTORY={self.site.inventory}")
+        done = subprocess.run(command, cwd=self.clone, check=False, capture_output=True, text=True,
+                              timeout=PLAY_SECONDS, stdin=subprocess.DEVNULL,
+                              env={**os.environ, **self.environ})  # fmt: skip
+        seconds = time.monotonic() - begun
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+        (log,) = (self.clone / ".cache" / "deploy").glob("*.log")
+        return Played(done.stdout + done.stderr + log.read_text(), seconds, {}, {})
+
+    def _variables(self) -> dict[str, Any]:
+        return {"stack_images_archive": self.images, "docker_source": "distribution"}
 
     def play(self, playbook: str, *words: str, check: bool = True, inventory: Path | None = None,
              **variables: Any) -> Played:  # fmt: skip
-        told = {"stack_images_archive": self.images, "docker_source": "distribution", **variables}
+        told = {**self._variables(), **variables}
         folder = self.clone / "ansible"
         command = [Path(sys.executable).with_name("ansible-playbook"), "--inventory", inventory or self.site.inventory,
                    folder / playbook, "--extra-vars", json.dumps(told), *words]  # fmt: skip
@@ -96,6 +119,9 @@ class Deployment:
 def copied(folder: Path) -> Path:
     for name in _FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=_NOT_SHIPPED)
+    for name in ("Makefile", "pytest.toml", "tests/__init__.py"):
+        shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
     for path in (folder / "prometheus" / "rules").glob("*.yml"):
         path.write_text(shortened(path.read_text()))
     return folder

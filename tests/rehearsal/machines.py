@@ -73,10 +73,16 @@ class Site:
         with ThreadPoolExecutor() as pool:
             list(pool.map(self.start, machines))
         for host in machines:
-            keys = self.run(host, "cat /etc/ssh/ssh_host_*_key.pub").splitlines()
             with self.known_hosts.open("a") as file:
-                file.writelines(f"{self.addresses[host]} {' '.join(key.split()[:2])}\n" for key in keys)
+                file.writelines(f"{self.addresses[host]} {key}\n" for key in self._host_keys(host))
         self._write()
+
+    def _host_keys(self, host: str) -> list[str]:
+        """A busy engine loses what a command says now and then, and every machine has keys."""
+        for _ in range(10):
+            if told := self.run(host, "cat /etc/ssh/ssh_host_*_key.pub"):
+                return [" ".join(key.split()[:2]) for key in told.splitlines()]
+        raise AssertionError(f"{host} told no host key")
 
     def remove(self, host: str) -> None:
         """As if it had never been."""

@@ -6,19 +6,16 @@ import time
 from tests.alerting.support import Recorder
 from tests.rehearsal.conftest import MACHINES
 from tests.rehearsal.deployment import HOME, Deployment
+from tests.rehearsal.left import left
 from tests.rehearsal.machines import Machine
 from tests.stack.support import wait_for
 
 ARRIVAL_SECONDS = 90
-FILES_LEFT = (
-    "find / -xdev \\( -path /proc -o -path /sys -o -path /mnt -o -path /var/log -o -path /tmp \\) -prune"
-    " -o -iname '*trainvitals*' -print"
-)
-_OURS = "--filter label=com.docker.compose.project=trainvitals"
-DOCKER_LEFT = (
-    f"docker ps -aq {_OURS}; docker volume ls -q {_OURS}; docker network ls -q {_OURS};"
-    " docker images -q trainvitals/collector"
-)
+# The engine's settings stay with it, as does where it looks for GPUs; upgrades that come by themselves go on, and are
+# kept from the driver.
+STAYS = {"/etc/docker", "/etc/docker/daemon.json", "/etc/cdi"}
+HOLD = "/etc/apt/apt.conf.d/52trainvitals"
+DOCKER_LEFT = "docker ps -aq; docker volume ls -q; docker images -aq; docker network ls -q --filter type=custom"
 JOURNAL = "/var/lib/trainvitals/runs/kept/run.json"
 
 
@@ -112,6 +109,18 @@ def test_a_release_that_does_not_come_up_is_taken_back(deployed: Deployment) -> 
     deployed.play("upgrade.yml")
 
 
+def test_a_knob_by_which_it_does_not_come_up_is_taken_back(deployed: Deployment) -> None:
+    """An address that is no machine's own, which nobody can know before."""
+    before = deployed.site.run("gpu1", f"cat {HOME}/compose/.env")
+    played = deployed.play("site.yml", "--limit", "gpu1", check=False, stack_health_seconds=40,
+                           stack_env={"TRAINVITALS_BIND": "192.0.2.1"})  # fmt: skip
+    assert played.failed["gpu1"] == 1, played.text[-4000:]
+    assert "The knobs of before count, and it runs again" in " ".join(played.text.split())
+    assert deployed.site.run("gpu1", f"cat {HOME}/compose/.env") == before
+    wait_for(lambda: "gpu1" in deployed.instances(), 60)
+    assert deployed.play("site.yml", "--limit", "gpu1").changed["gpu1"] == 0
+
+
 def test_what_was_kept_comes_back_after_all_is_gone(deployed: Deployment) -> None:
     site = deployed.site
     deployed.grafana("--request PUT --data hello")
@@ -130,15 +139,20 @@ def test_what_was_kept_comes_back_after_all_is_gone(deployed: Deployment) -> Non
 
     deployed.play("remove.yml", stack_remove_confirmed=True, stack_remove_journal=True)
     for host in MACHINES:
-        assert site.run(host, FILES_LEFT) == "", host
+        stays = STAYS | ({HOLD} if MACHINES[host].gpus else set())
+        assert set(left(site, host, deployed.before[host])) <= stays, host
         assert site.run(host, DOCKER_LEFT) == "", host
-        assert "trainvitals" not in site.run(host, "nft list tables; systemctl list-unit-files", check=False), host
+        assert "trainvitals" not in site.run(host, "nft list tables; systemctl list-unit-files"), host
     assert "Server" in site.run("gpu1", "docker version")
 
     deployed.play("site.yml")
     assert deployed.alertmanager("silences") == []
     assert deployed.grafana() == ""
-    deployed.play("restore.yml")
+    asked = deployed.play("restore.yml", check=False)
+    assert "Nothing was restored" in asked.text
+    assert f"mon by {archives[-1].name}" in " ".join(asked.text.split())
+    assert deployed.grafana() == ""
+    deployed.play("restore.yml", stack_restore_confirmed=True)
     assert deployed.grafana() == "hello"
     assert silence in [one["id"] for one in deployed.alertmanager("silences")]
     assert site.ended("gpu1", f"test -e {JOURNAL}")[0] == 0

@@ -35,12 +35,21 @@ drop_unwanted() {
     done < <(comm -23 "$work/there" "$work/wanted")
 }
 
-# Told from within: what the engine sends a signal to it starts no more when it dies.
+# Told from within: what the engine sends a signal to it starts no more when it dies. A busy machine's runtime gives up
+# now and then on entering a container, which is well all the same.
 read_anew() {
     local service
     for service in prometheus alertmanager; do
-        ! grep -qx "$service" "$work/wanted" || compose exec -T "$service" sh -c 'kill -HUP 1' </dev/null
+        ! grep -qx "$service" "$work/wanted" || hang_up "$service"
     done
+}
+
+hang_up() {
+    for _ in 1 2 3 4; do
+        ! compose exec -T "$1" sh -c 'kill -HUP 1' </dev/null 2>"$work/told" || return 0
+        sleep 2
+    done
+    compose exec -T "$1" sh -c 'kill -HUP 1' </dev/null
 }
 
 # What is not well: how it is, and the last that it said.
@@ -57,13 +66,17 @@ tell() {
         done
 }
 
-# Two are kept: this one and the one before it.
+named() { cat "$home"/releases/*/compose/compose.yaml | sed -n 's/^ *image: *//p' | sort -u; }
+
+# Two are kept: this one and the one before it. Images that only others named go with them, where nobody else uses them.
 prune() {
     local former=$1 path name source
+    named >"$work/named"
     for path in "$home"/releases/*; do
         name=${path##*/}
         [ "$name" = "$release" ] || [ "$name" = "$former" ] || rm -rf "$path"
     done
+    comm -23 "$work/named" <(named) | while read -r name; do docker rmi "$name" >/dev/null 2>&1 || true; done
     docker images --filter label=trainvitals.source --format '{{.Tag}}' $image | while read -r source; do
         [ "$source" = local ] || grep -qsx "$source" "$home"/releases/*/.source || docker rmi --force "$image:$source" >/dev/null
     done
@@ -83,6 +96,7 @@ compose up --detach --remove-orphans --no-build --pull missing --wait --wait-tim
     exit 1
 }
 read_anew
+rm -f .env.before
 if [ "$former" != "$release" ]; then
     ln -sfn "releases/$release" "$home/healthy.new" && mv -T "$home/healthy.new" "$home/healthy"
     prune "$former"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the stack keeps on this host, as one archive: backup.sh HOME JOURNAL ARCHIVE
 # The services that write are stopped for as long as it takes, and started again whatever happens. JOURNAL may be "-".
+# Where nothing is kept no archive is made.
 set -euo pipefail
 home=$1 journal=$2 archive=$3
 kept="prometheus-data alertmanager-data grafana-data grafana-password caddy-data"
@@ -14,6 +15,7 @@ for volume in $kept; do
     [ ! -d "$root/volumes/trainvitals_$volume/_data" ] || paths+=("${root#/}/volumes/trainvitals_$volume/_data")
 done
 [ "$journal" = - ] || [ ! -d "$journal" ] || paths+=("${journal#/}")
+[ ${#paths[@]} -gt 0 ] || { echo "nothing is kept here"; exit 0; }
 
 wanted=$(cd / && du --summarize --total --block-size=1M "${paths[@]}" | tail -n 1 | cut -f 1)
 free=$(df --output=avail --block-size=1M "$(dirname "$archive")" | tail -n 1)

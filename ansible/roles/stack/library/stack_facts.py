@@ -48,7 +48,10 @@ def gpus():
     return [line.strip() for line in lines if line]
 
 
-def dcgm_profile(wanted, names):
+def dcgm_profile(wanted, names, driver):
+    """Nothing where no container gets GPUs either."""
+    if not driver:
+        return ""
     if wanted == "profiling":
         return "dcgm-profiling"
     for_data_centres = bool(names) and not any(FOR_DESKS.search(name) for name in names)
@@ -138,10 +141,10 @@ def main():
          "source": {"type": "str", "default": ""}, "images": {"type": "list", "elements": "str", "default": []}},
         supports_check_mode=True)  # fmt: skip
     wanted, home = module.params, Path(module.params["home"])
-    names, current = gpus(), home / "current"
+    names, driver, current = gpus(), gpu_driver(), home / "current"
     image = told("docker", "images", "--quiet", "--filter", f"label={LABEL}={wanted['source']}").split()
     module.exit_json(
-        changed=False, gpus=names, dcgm=dcgm_profile(wanted["dcgm"], names), gpu_driver=gpu_driver(),
+        changed=False, gpus=names, dcgm=dcgm_profile(wanted["dcgm"], names, driver), gpu_driver=driver,
         taken=taken(wanted["ports"]), bind=bind(wanted["address"]),
         missing=missing(wanted["images"]), image=image[0] if image and wanted["source"] else "", release=link(current),
         healthy=link(home / "healthy"), env_sha1=digest(current / "compose" / ".env"), services=services(),

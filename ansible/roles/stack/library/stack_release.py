@@ -52,11 +52,24 @@ def packed(root, paths, source):
     """Root's, without times: the same files make the same archive."""
     buffer = io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
+        for folder in folders(root, paths):
+            tar.addfile(_folder(folder))
         for path in paths:
             name = str(path.relative_to(root))
             _add(tar, name, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
         _add(tar, ".source", f"{source}\n".encode(), 0o644)
     return buffer.getvalue()
+
+
+def folders(root, paths):
+    """Above the files, so that they are as they should be whatever the host's umask is."""
+    return sorted({str(folder) for path in paths for folder in path.relative_to(root).parents} - {"."})
+
+
+def _folder(name):
+    told = tarfile.TarInfo(name)
+    told.type, told.mode = tarfile.DIRTYPE, 0o755
+    return told
 
 
 def _add(tar, name, content, mode):
