@@ -3,3 +3,7 @@
 
 class DeployError(Exception):
     pass
+
+
+class FileToEdit(Exception):
+    """Nothing is wrong: it is the user's turn."""

@@ -2,13 +2,13 @@
 
 check(CLOUDS["gcp"], planned)  ->  NVIDIA_L4_GPUS in us-central1 allows 1, 1 are in use, 2 more are wanted: …
 
-What cannot be asked is said and stops nothing: the cloud itself refuses later.
+What cannot be asked, and what nobody counts, is said and stops nothing: the cloud itself refuses later.
 """
 
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from deploy import say
@@ -18,28 +18,40 @@ from deploy.errors import DeployError
 ASK_SECONDS = 60
 Wanted = Counter[str]
 Resource = Mapping[str, Any]
+Changed = tuple[list[Resource], list[Resource]]
 
 
 def check(cloud: Cloud, planned: Mapping[str, Any]) -> None:
     table = json.loads((cloud.folder / "prices.json").read_text(encoding="utf-8"))
-    made = [change["change"]["after"] for change in planned.get("resource_changes", [])
-            if change["type"] == cloud.machine and "create" in change["change"]["actions"]]  # fmt: skip
+    changes = [change["change"] for change in planned.get("resource_changes", []) if change["type"] == cloud.machine]
     try:
-        short = list(SHORTAGES[cloud.name](made, table))
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        short = list(SHORTAGES[cloud.name](_changed(changes), table, planned))
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         say.line(f"Quotas were not looked at: {_words(error)}")
         return
     if short:
         raise DeployError("\n".join(["the project's quotas are too small:", *short]))
 
 
-def _gcp(made: list[Resource], table: Mapping[str, Any]) -> Iterator[str]:
+def _changed(changes: list[Resource]) -> Changed:
+    """Those that are made or become others, as they will be and as they were."""
+    other = [each for each in changes if {"create", "update"}.intersection(each["actions"])]
+    gone = [each for each in changes if {"delete", "update"}.intersection(each["actions"])]
+    return [each["after"] for each in other], [each["before"] for each in gone]
+
+
+def _gcp(changed: Changed, table: Mapping[str, Any], planned: Mapping[str, Any]) -> Iterator[str]:
+    """What goes makes room: what is in use counts it still."""
+    made, gone = changed
     if not made:
         return
-    zone, project = made[0]["zone"], made[0].get("project")
+    zone, project = made[0]["zone"], made[0].get("project") or variable(planned, "project")
     region = zone.rpartition("-")[0]
     here = _gcp_quotas("regions", "describe", region, project)
     wanted = _gcp_wanted(made, table, here)
+    _say_uncounted(_gcp_uncounted(made, table))
+    _say_uncounted(f"{metric}, which {region} does not tell" for metric in wanted if metric not in here)
+    wanted.subtract(_gcp_wanted(gone, table, here))
     everywhere = _gcp_quotas("project-info", "describe", "", project)
     for metric, count in wanted.items():
         yield from _short(metric, region, count, here.get(metric))
@@ -47,22 +59,43 @@ def _gcp(made: list[Resource], table: Mapping[str, Any]) -> Iterator[str]:
     yield from _short(metric, "all regions", sum(wanted.values()), everywhere.get(metric))
 
 
-def _gcp_wanted(made: list[Resource], table: Mapping[str, Any], here: Mapping[str, Any]) -> Wanted:
+def _gcp_wanted(machines: list[Resource], table: Mapping[str, Any], here: Mapping[str, Any]) -> Wanted:
     """Spot machines count against the ordinary quota where the project has none for them."""
     wanted: Wanted = Counter()
-    for machine in made:
-        kind = table["machine_types"].get(machine["machine_type"], {})
-        added = machine.get("guest_accelerator") or []
-        gpus = [(each["type"], each["count"]) for each in added] or [(kind.get("quota"), kind.get("gpus", 0))]
-        for gpu, count in gpus:
+    for machine in machines:
+        for gpu, count in _gcp_gpus(machine, table):
             if metrics := table["quota"].get(gpu):
-                is_spot = _is_spot(machine) and metrics["spot"] in here
-                wanted[metrics["spot" if is_spot else "on_demand"]] += count
+                spot = is_spot(machine) and metrics["spot"] in here
+                wanted[metrics["spot" if spot else "on_demand"]] += count
     return wanted
 
 
-def _is_spot(machine: Resource) -> bool:
-    return any(each.get("provisioning_model") == "SPOT" for each in machine.get("scheduling") or [])
+def _gcp_gpus(machine: Resource, table: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Those that its type brings go first: of a machine that is there Google tells them under other names."""
+    name = machine["machine_type"]
+    kind = table["machine_types"].get(name, {})
+    if kind.get("gpus"):
+        return [(kind["quota"], kind["gpus"])]
+    added = machine.get("guest_accelerator") or []
+    is_newer = not kind and name.startswith(("a", "g"))
+    return [(each["type"].rpartition("/")[2], each["count"]) for each in added] or [(name, 1)] * is_newer
+
+
+def _gcp_uncounted(made: list[Resource], table: Mapping[str, Any]) -> Iterator[str]:
+    """Those with GPUs of which the table knows no quota."""
+    for machine in made:
+        if any(gpu not in table["quota"] for gpu, _ in _gcp_gpus(machine, table)):
+            yield f"{machine['machine_type']}, whose quota prices.json does not name"
+
+
+def _say_uncounted(reasons: Iterable[str]) -> None:
+    for reason in sorted(set(reasons)):
+        say.line(f"Quotas: not looked at for {reason}")
+
+
+def is_spot(machine: Resource) -> bool:
+    by_google = any(each.get("provisioning_model") == "SPOT" for each in machine.get("scheduling") or [])
+    return by_google or bool(machine.get("instance_market_options"))
 
 
 def _gcp_quotas(what: str, verb: str, name: str, project: str | None) -> dict[str, tuple[float, float]]:
@@ -71,29 +104,45 @@ def _gcp_quotas(what: str, verb: str, name: str, project: str | None) -> dict[st
     return {each["metric"]: (each["limit"], each["usage"]) for each in _asked(words)["quotas"]}
 
 
-def _aws(made: list[Resource], table: Mapping[str, Any]) -> Iterator[str]:
+def _aws(changed: Changed, table: Mapping[str, Any], planned: Mapping[str, Any]) -> Iterator[str]:
     """Limits count virtual processors of a family of types; what is in use already is not told."""
     wanted: Wanted = Counter()
-    for machine in made:
-        kind = table["machine_types"].get(machine["instance_type"], {})
-        family = table["quota"].get(kind.get("quota"))
-        if family:
-            spot = bool(machine.get("instance_market_options"))
-            wanted[family["spot" if spot else "on_demand"]] += kind["vcpus"]
+    types = {machine["instance_type"] for machine in changed[0]} - table["machine_types"].keys()
+    _say_uncounted(f"the processors of {name}, which prices.json does not name" for name in types)
+    for machine in changed[0]:
+        kind = _aws_kind(machine["instance_type"], table)
+        if family := table["quota"].get(kind.get("quota")):
+            wanted[family["spot" if is_spot(machine) else "on_demand"]] += kind["vcpus"]
+    zones = variable(planned, "zones")
+    region = zones[0][:-1] if zones else ""
     for code, count in wanted.items():
         told = _asked(["aws", "service-quotas", "get-service-quota", "--service-code=ec2", f"--quota-code={code}",
-                       "--output=json"])["Quota"]  # fmt: skip
-        yield from _short(f"{told['QuotaName']} ({code})", "this region", count, (told["Value"], 0.0))
+                       "--output=json", *([f"--region={region}"] if region else ())])["Quota"]  # fmt: skip
+        yield from _short(f"{told['QuotaName']} ({code})", region or "this region", count, (told["Value"], None))
 
 
-SHORTAGES: Mapping[str, Callable[[list[Resource], Mapping[str, Any]], Iterator[str]]] = {"gcp": _gcp, "aws": _aws}
+def _aws_kind(name: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of a type that is newer than the table its family by the letters it begins with, and one processor at least."""
+    family = next((quota for begins, quota in table["quota_by_name"].items() if name.startswith(begins)), None)
+    found: Mapping[str, Any] = table["machine_types"].get(name, {"quota": family, "vcpus": 1})
+    return found
 
 
-def _short(name: str, where: str, wanted: float, known: tuple[float, float] | None) -> Iterator[str]:
+SHORTAGES: Mapping[str, Callable[[Changed, Mapping[str, Any], Mapping[str, Any]], Iterator[str]]]
+SHORTAGES = {"gcp": _gcp, "aws": _aws}
+
+
+def variable(planned: Mapping[str, Any], name: str) -> Any:
+    """As the settings have it."""
+    return planned.get("variables", {}).get(name, {}).get("value")
+
+
+def _short(name: str, where: str, wanted: float, known: tuple[float, float | None] | None) -> Iterator[str]:
     """Nothing where it is enough. What is not told is unknown, not zero."""
-    if known and known[0] - known[1] < wanted:
+    if wanted > 0 and known and known[0] - (known[1] or 0) < wanted:
         limit, used = known
-        yield (f"  {name} in {where} allows {limit:g}, {used:g} are in use, {wanted:g} more are wanted: ask the cloud"
+        there = "what runs there counts too" if used is None else f"{used:g} are in use"
+        yield (f"  {name} in {where} allows {limit:g}, {there}, {wanted:g} more are wanted: ask the cloud"
                " for a larger one (IAM & Admin, Quotas; Service Quotas), or take other machines or zones")  # fmt: skip
 
 
@@ -106,5 +155,8 @@ def _asked(words: list[str]) -> dict[str, Any]:
 
 
 def _words(error: Exception) -> str:
-    told = getattr(error, "stderr", None)
-    return (str(told).strip().splitlines() or [str(error)])[-1] if told else f"{type(error).__name__}: {error}"
+    """Of what a program said its first error, or its last line."""
+    told = str(getattr(error, "stderr", None) or "").strip().splitlines()
+    return next(
+        (line for line in told if line.startswith("ERROR")), told[-1] if told else f"{type(error).__name__}: {error}"
+    )

@@ -1,5 +1,6 @@
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,12 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
         return path
 
     return put
+
+
+@pytest.fixture(autouse=True)
+def no_log() -> Iterator[None]:
+    """A log that a test began ends with it."""
+    yield
+    for handler in [*logging.getLogger("deploy").handlers]:
+        logging.getLogger("deploy").removeHandler(handler)
+        handler.close()
