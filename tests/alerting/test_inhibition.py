@@ -13,6 +13,7 @@ RUN = {"run": "gemma", "instance": "gpu1"}
 PAGE, TICKET = {"severity": "page"}, {"severity": "ticket"}
 AGENT, RULE = {"source": "agent"}, {"source": "prometheus"}
 STALLED = {"alertname": "TrainingStalled"}
+SLOW = {"alertname": "TrainingStraggler", "rank": "12"}
 XID = {"alertname": "GpuXidFatal", "instance": "gpu1", "uuid": "GPU-1", "gpu": "1"}
 
 
@@ -27,6 +28,10 @@ CASES = {
     "even where the rule has no instance": (
         RUN | STALLED | PAGE | AGENT, {"run": "gemma"} | STALLED | PAGE | RULE, True),
     "and of a GPU": (XID | PAGE | AGENT, XID | PAGE | RULE, True),
+    "told, or folded under what it follows from": (
+        RUN | STALLED | PAGE | AGENT | {"folded": "GpuXidFatal"}, RUN | STALLED | PAGE | RULE, True),
+    "of a rank on another node, told by the agent of the first": (
+        RUN | SLOW | TICKET | AGENT, {**RUN, "instance": "gpu2"} | SLOW | TICKET | RULE, True),
     "not of another run": (RUN | STALLED | PAGE | AGENT, RUN | STALLED | PAGE | RULE | {"run": "llama"}, False),
     "not of another rank": (
         RUN | STALLED | PAGE | AGENT | {"rank": "0"}, RUN | STALLED | PAGE | RULE | {"rank": "1"}, False),

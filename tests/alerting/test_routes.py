@@ -18,6 +18,9 @@ ROUTES = [
     ("alertname=SomebodysOwn severity=critical", "collector,page"),
     ("alertname=Watchdog severity=none", "deadman"),
     ("alertname=AlertTest severity=page alert_test=1", TRIALS),
+    ("alertname=TrainingStalled severity=page source=agent folded=GpuXidFatal", "nobody"),
+    ("alertname=TrainingStalled severity=ticket source=agent run=gemma folded=GpuXidFatal", "nobody"),
+    ("alertname=TrainingStalled severity=page source=agent run=gemma", "collector,page"),
 ]
 
 
@@ -37,6 +40,7 @@ def test_an_alert_goes_to(everything: Path, labels: str, receivers: str) -> None
 
 @pytest.mark.parametrize(("labels", "receivers"), [
     ("severity=page", "collector,page"), ("severity=ticket", "collector,ticket"), ("alertname=Watchdog", "nobody"),
+    ("severity=page folded=GpuXidFatal", "nobody"),
     ("alert_test=1", "test-collector"), ("severity=page alertname=AlertmanagerDown", "collector,page"),
 ])  # fmt: skip
 def test_with_nothing_set_an_alert_goes_to(tmp_path: Path, labels: str, receivers: str) -> None:

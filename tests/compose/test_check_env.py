@@ -10,7 +10,7 @@ import pytest
 from tests.compose.files import EXAMPLE
 from trainvitals.alerting import channels
 from trainvitals.stack.check_env import problems
-from trainvitals.stack.knobs import KNOBS
+from trainvitals.stack.knobs import KNOBS, WEB_FILES
 
 WRONG = {
     "COMPOSE_PROFILES": ("nodes", "node;server", ","), "COMPOSE_FILE": ("docker-compose.yml", "compose.yaml:x"),
@@ -21,24 +21,40 @@ WRONG = {
     "GRAFANA_PORT": ("3.5",), "NODE_EXPORTER_PORT": ("65536",), "DCGM_PORT": ("0",), "NVIDIA_SMI_PORT": ("0",),
     "DEMO_PORT": ("0", "8_0"), "TRAINVITALS_HOSTNAME": ("gpu1.example.org", "a b", "gpu٣"),
     "TRAINVITALS_DIR": ("./here", "/data:ro", "/", "//", "/etc", "/var/lib", "/usr/share/../bin", "/home/"),
-    "TRAINVITALS_USER": ("root", "1000", "99999999999:1", "1:2147483648", "٣:٣"),
+    "TRAINVITALS_USER": ("root", "1000", "99999999999:1", "1:2147483648", "٣:٣", "0:0"),
     "TRAINVITALS_INTERVAL": ("0", "fast"), "TRAINVITALS_EXPECTED_GPUS": ("-1",),
     "TRAINVITALS_NODE_PRICE": ("3 dollars",), "TRAINVITALS_PER_CORE": ("maybe",), "TRAINVITALS_RUNS_CAP": ("2",),
     "TRAINVITALS_NODE_CAP": ("much",), "TRAINVITALS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
-    "EXPORTERS_WEB_CONFIG": ("web.yml", "/etc/passwd"),
+    "TRAINVITALS_NOTIFY": (
+        "email", "alertmanager", "alertmanager=gpu1:9093", "http://alertmanager:9093", "webhook=https://hook.example/x",
+        "alertmanager=http://alertmanager:9093,slack"),
+    "EXPORTERS_WEB_CONFIG": ("web.yml", "/etc/passwd"), "TRAINVITALS_TOKEN_FILE": ("hush", "/etc/trainvitals/../x"),
     "PROMETHEUS_RETENTION_TIME": (
-        "30", "a month", "1h2d", "30d30d", "99999999y", "99999999999y", "٣d", "9" * 400 + "ms"),
-    "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB", "9EB", "99999999999999EB", "99999999TB", "٢GB"),
+        "30", "a month", "1h2d", "30d30d", "99999999y", "99999999999y", "٣d", "9" * 400 + "ms", "5m",
+        "47h", "0d"),
+    "PROMETHEUS_RETENTION_SIZE": ("20", "20 GB", "9EB", "99999999999999EB", "99999999TB", "٢GB", "1MB", "0GB", "999MB"),
     "GRAFANA_DOMAIN": ("http://gpu1", "gpu1:3000"), "GRAFANA_COOKIE_SECURE": ("perhaps",),
     "PUBLIC_NAME": ("https://gpu1.example.org",), "PUBLIC_BIND": ("world", "::"), "ALERTMANAGER_URL": ("gpu1:9093",),
 }  # fmt: skip
 # Alertmanager's have tests of their own; this one takes any text.
 FREE = {"TRAINVITALS_ALLOWED_HOSTS"}
+MAIL = "SMTP_HOST=mail.example.org\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c\n"
 TOGETHER = [
     ("COMPOSE_PROFILES=node,dcgm,dcgm-profiling", "COMPOSE_PROFILES", "choose dcgm or dcgm-profiling"),
     ("COMPOSE_PROFILES=node,server,public", "PUBLIC_NAME", "needs the name"),
     ("GRAFANA_URL=https://gpu1.example.org", "GRAFANA_DOMAIN", "gpu1.example.org"),
     ("GRAFANA_URL=http://gpu1:3000\nGRAFANA_DOMAIN=gpu1", "GRAFANA_COOKIE_SECURE", "say false here"),
+    (
+        "COMPOSE_PROFILES=node\nTRAINVITALS_NOTIFY=alertmanager=http://alertmanager:9093",
+        "TRAINVITALS_NOTIFY",
+        "leave it empty",
+    ),
+    ("TRAINVITALS_NOTIFY=alertmanager=http://127.0.0.1:9093", "TRAINVITALS_NOTIFY", "say alertmanager:9093"),
+    (
+        "TRAINVITALS_NOTIFY=alertmanager=http://mon:9093/,alertmanager=http://localhost",
+        "TRAINVITALS_NOTIFY",
+        "say alertmanager:9093",
+    ),
     ("GRAFANA_PORT=9090", "GRAFANA_PORT", "PROMETHEUS_PORT has that port"),
     ("SMTP_HOST=localhost\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c", "SMTP_HOST", "this machine is host.docker.internal"),
     ("WEBHOOK_URL=http://me:hush@127.0.0.1:9000/x", "WEBHOOK_URL", "this machine is host.docker.internal"),
@@ -49,6 +65,12 @@ TOGETHER = [
     ("GRAFANA_URL=http://[gpu1", "GRAFANA_URL", "give an address as a browser takes it"),
     ("SMTP_HOST=mail.example.org", "SMTP_FROM", "SMTP_HOST is set"),
     ("SMTP_PORT=smtp", "SMTP_PORT", "whole number"),
+    (f"{MAIL}SMTP_PORT=465", "SMTP_TLS", "choose tls, which is what port 465 is for"),
+    (f"{MAIL}SMTP_TLS=tls", "SMTP_TLS", "choose starttls, which is what port 587 is for"),
+    ("GRAFANA_DOMAIN=gpubox", "GRAFANA_URL", "give it too, such as https://gpubox"),
+    ("TRAINVITALS_BIND=0.0.0.0", "TRAINVITALS_BIND", "name a TRAINVITALS_TOKEN_FILE, as /etc/trainvitals/token, or a"),
+    ("TRAINVITALS_BIND=10.0.0.5\nEXPORTERS_WEB_CONFIG=/etc/trainvitals/web.yml", "TRAINVITALS_BIND", "or a TRAINV"),
+    ("TRAINVITALS_BIND=[::]", "TRAINVITALS_BIND", "others would see the collector's page"),
 ]
 
 
@@ -85,13 +107,18 @@ def test_so_is_one_that_does_not_go_with_the_others(text: str, name: str, fix: s
 def test_what_goes_together_is_taken(tmp_path: Path) -> None:
     public = "COMPOSE_PROFILES=server,public\nPUBLIC_NAME=gpu.example.org\n"
     assert told(tmp_path, f"{public}GRAFANA_DOMAIN=gpu.example.org\nGRAFANA_URL=https://gpu.example.org\n") == []
+    assert told(tmp_path, f"{MAIL}SMTP_PORT=465\nSMTP_TLS=tls") == told(tmp_path, f"{MAIL}SMTP_PORT=25") == []
     assert told(tmp_path, "GRAFANA_URL=http://gpu1:3000\nGRAFANA_DOMAIN=gpu1\nGRAFANA_COOKIE_SECURE=false") == []
+    for lock in ("TOKEN_FILE=/etc/trainvitals/token", "WEB_CONFIG=/etc/trainvitals/web.yml"):
+        assert told(tmp_path, f"TRAINVITALS_BIND=10.0.0.5\nTRAINVITALS_{lock}") == []
     assert told(tmp_path, "COMPOSE_PROJECT_NAME=mine\nDOCKER_HOST=unix:///run/docker.sock\n\n# GRAFANA_PROT=1\n") == []
 
 
 @pytest.mark.parametrize("line", [
     "TRAINVITALS_DIR=/data/trainvitals", "TRAINVITALS_DIR=/scratch", "PROMETHEUS_RETENTION_TIME=1y2w3d4h5m6s7ms",
-    "PROMETHEUS_RETENTION_TIME=100y", "PROMETHEUS_RETENTION_SIZE=2TB", "DEMO_PORT=8079",
+    "PROMETHEUS_RETENTION_TIME=100y", "PROMETHEUS_RETENTION_SIZE=2TB", "PROMETHEUS_RETENTION_SIZE=1000MB",
+    "DEMO_PORT=8079", "TRAINVITALS_BIND=127.0.0.2", "TRAINVITALS_NOTIFY=alertmanager=http://alertmanager:9093",
+    "COMPOSE_PROFILES=node\nTRAINVITALS_NOTIFY=alertmanager=http://10.0.0.10:9093",
     "TRAINVITALS_BIND=[::1]", "PUBLIC_BIND=[::]", "TRAINVITALS_USER=2147483647:0", "TRAINVITALS_RAY_ADDRESS=",
     "WEBHOOK_URL=http://host.docker.internal:9000/x", "WEBHOOK_URL=http://localhost.example.org"])  # fmt: skip
 def test_what_only_looks_like_what_cannot_be_is_taken(line: str, tmp_path: Path) -> None:
@@ -100,14 +127,15 @@ def test_what_only_looks_like_what_cannot_be_is_taken(line: str, tmp_path: Path)
 
 def test_a_file_that_compose_does_not_have_is_told_where_its_folder_is_seen(tmp_path: Path) -> None:
     lines = "COMPOSE_FILE=compose.yaml:more.yml:/etc/mine.yml\n" + "".join(
-        f"{name}_WEB_CONFIG=/etc/trainvitals/web.yml\n" for name in ("TRAINVITALS", "EXPORTERS"))  # fmt: skip
+        f"{name}=/etc/trainvitals/web.yml\n" for name in WEB_FILES
+    )
     assert told(tmp_path, lines) == []
     (tmp_path / "compose.yaml").touch()
     (tmp_path / "web").mkdir()
     one, *others = told(tmp_path, lines)
     assert "COMPOSE_FILE" in one
     assert one.endswith("there is no compose/more.yml")
-    assert ["TRAINVITALS_WEB_CONFIG" in others[0], "EXPORTERS_WEB_CONFIG" in others[1]] == [True, True]
+    assert [name in other for name, other in zip(WEB_FILES, others, strict=True)] == [True] * 3
     assert all("there is no compose/web/web.yml" in other for other in others)
     for name in ("more.yml", "web/web.yml"):
         (tmp_path / name).touch()
@@ -155,12 +183,13 @@ def test_a_name_that_is_no_knob_is_told_with_the_nearest(tmp_path: Path) -> None
     ("SMTP_PASSWORD=a$$b", False), ("SMTP_PASSWORD=ab # not $this", True), ('SMTP_PASSWORD="a#b$HOME"', False),
     ("SMTP_PASSWORD=a#b$c", False), ("SMTP_PASSWORD='a#b$c' # $", True), ('SMTP_PASSWORD="ab" # $', True),
     (r'SMTP_PASSWORD="a\nb"', False), (r"SMTP_PASSWORD=a\nb", True), (r"SMTP_PASSWORD='a\n$b'", True),
+    (r"SMTP_PASSWORD='ab\'", False), (r'SMTP_PASSWORD="a\$b\\"', True), (r'SMTP_PASSWORD="a\\$b"', False),
     ("export SMTP_PASSWORD = a$", False), ("SMTP_PASSWORD=a#b", True), ("SMTP_PASSWORD=a\t# b", False),
     ("SLACK_CHANNEL=#gpus\nSMTP_PASSWORD=ab", False), ("# SMTP_PASSWORD=a$b\nSMTP_PASSWORD=ab", True)])  # fmt: skip
 def test_what_compose_reads_otherwise_is_told_without_the_secret(line: str, is_taken: bool, tmp_path: Path) -> None:
     found = told(tmp_path, f"SMTP_HOST=m\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c\nSMTP_USER=me\n{line}\n")
     assert (found == []) == is_taken
-    assert is_taken or "single quotes" in found[0]
+    assert is_taken or ("double quotes, with" if line.endswith("\\'") else "single quotes") in found[0]
     assert not re.search("a[$#]|gpus", "".join(found))
 
 

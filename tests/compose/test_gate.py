@@ -172,3 +172,17 @@ def test_the_health_check_sees_a_gate_that_is_gone_and_one_that_lets_all_pass(be
 def test_a_door_that_leads_nowhere_is_told(value: str) -> None:
     with pytest.raises(SettingError, match="give port:service:port"):
         door(value)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
+@pytest.mark.parametrize("mode", ["no-cors", "cors", "websocket", ""])
+def test_no_part_of_another_sites_page_is_got_here(gated: Gated, behind: Service, site: str, mode: str) -> None:
+    answer = gated.asks("/api/v1/query_range", **{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode})
+    assert status(answer) == 403
+    assert b"may not ask for parts of its page here" in answer
+    assert behind.seen == []
+
+
+@pytest.mark.parametrize(("site", "mode"), [("cross-site", "navigate"), ("same-origin", "cors"), ("none", "navigate")])
+def test_links_from_elsewhere_lead_here(gated: Gated, behind: Service, site: str, mode: str) -> None:
+    assert status(gated.asks("/alerts", **{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode})) == 200

@@ -89,6 +89,14 @@ def test_a_port_is_published_on_loopback_unless_env_says_otherwise(name: str) ->
         assert port.startswith(bind)
 
 
+def test_in_a_container_no_token_is_made_for_what_loopback_alone_reaches() -> None:
+    environ = SERVICES["collector"]["environment"]
+    assert environ["TRAINVITALS_TOKEN"] == "none"
+    assert environ["TRAINVITALS_TOKEN_FILE"] == "${TRAINVITALS_TOKEN_FILE:-}"
+    assert "./web:/etc/trainvitals:ro" in SERVICES["collector"]["volumes"]
+    assert SERVICES["demo"]["command"][-2:] == ["--token", "none"]
+
+
 def test_prometheus_and_alertmanager_are_reached_by_the_gate_alone() -> None:
     assert [name for name in ("prometheus", "alertmanager") if "ports" in SERVICES[name]] == []
     assert SERVICES["gate"]["ports"] == [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.files import COMPOSE, EXAMPLE, GPU, ROOT, SERVICES, variables
-from trainvitals import config
+from trainvitals import config, notify
 from trainvitals.alerting import channels
 from trainvitals.alerting.writing import LINKS
 from trainvitals.config import read_env_lines
@@ -18,7 +18,8 @@ COMPOSES_OWN = {"COMPOSE_PROFILES", "COMPOSE_FILE"}
 
 
 def test_the_example_has_every_knob_with_its_default() -> None:
-    assert read_env_lines(EXAMPLE) == {name: text_of(knob) for name, knob in KNOBS.items()}
+    here = {"TRAINVITALS_NOTIFY": "alertmanager=http://alertmanager:9093"}
+    assert read_env_lines(EXAMPLE) == {name: text_of(knob) for name, knob in KNOBS.items()} | here
 
 
 def test_the_example_can_be_used_as_it_is() -> None:
@@ -28,6 +29,15 @@ def test_the_example_can_be_used_as_it_is() -> None:
 def test_the_agent_alone_takes_the_same_file() -> None:
     settings = config.load({"env_file": str(EXAMPLE)}, {})
     assert (settings["interval"], settings["runs_cap"], settings["dir"]) == (1.0, 2**31, Path("/var/lib/trainvitals"))
+
+
+def test_the_collector_tells_the_alertmanager_that_runs_beside_it() -> None:
+    settings = config.load({"env_file": str(EXAMPLE)}, {})
+    assert [channel.shown for channel in notify.channels(settings["notify"], {})] == ["alertmanager alertmanager"]
+    service = SERVICES["collector"]["environment"]
+    assert service["TRAINVITALS_NOTIFY"] == "${TRAINVITALS_NOTIFY:-}"
+    # What Alertmanager sends by the collector would send once more.
+    assert not service.keys() & channels.KNOBS.keys()
 
 
 def test_every_knob_has_a_comment_of_its_own() -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +17,14 @@ from trainvitals.config import read_env_lines
 DOCKER = """#!/bin/bash
 echo "$COMPOSE_PROFILES|$*" >>"$TOLD"
 case "$*" in
+*'{{.Ports}}') echo "127.0.0.1:${HELD:-1}->9090/tcp" ;;
 *'label=com.docker.compose.project='*) [ ! -e "$ELSEWHERE" ] || cat "$ELSEWHERE" ;;
 *' port collector '*) echo "$LISTENS" ;;
 *' port gate '*) echo "127.0.0.1:1${@: -1}" ;;
 *' ps --quiet '*) [ ! -e "$AWAY" ] && echo "id-of-${@: -1}" ;;
 *"ps --all --format {{.Service}}") printf '%s\\n' $RUNS ;;
+*'{{.Client.APIVersion}}') echo "${API:-1.51}" ;;
+*' config') printf '        host_ip: 127.0.0.1\n        target: 9090\n        published: "%s"\n' "${PUBLISHED:-1}" ;;
 *' config --services') printf '%s\\n' $WANTED ;;
 *' up '*) exit "${UP_STATUS:-0}" ;;
 *'{{.ExitCode}}'*) printf 'targets 0\\njournal 2\\n' ;;
@@ -115,6 +119,20 @@ def test_what_runs_by_a_profile_that_is_no_longer_chosen_is_ended(tried: Tried) 
     assert tried.asked(" rm ") == []
 
 
+@pytest.mark.parametrize("name", ["prometheus/prometheus.yml", "grafana/dashboards", "compose/Caddyfile"])
+def test_what_no_service_may_read_is_named_before_anything_starts(name: str, tried: Tried) -> None:
+    """As a clone is where umask is 077."""
+    for folder in ("prometheus", "grafana"):
+        shutil.copytree(ROOT / folder, tried.folder / folder)
+    assert tried.run("up").returncode == 0
+    tried.told.unlink()
+    (tried.folder / name).chmod(0o700)
+    done = tried.run("up")
+    assert done.returncode == 2
+    assert f"may not read {'' if 'compose' in name else '../'}{name.removeprefix('compose/')}: chmod -R" in done.stderr
+    assert tried.asked(" up ") == []
+
+
 def test_two_at_once_take_turns(tried: Tried) -> None:
     folder = os.open(tried.folder / "compose", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
@@ -191,8 +209,9 @@ def test_it_is_looked_for_under_the_name_that_compose_gives_the_project(
     with (tried.folder / "compose" / ".env").open("a") as file:
         file.write(f"{line}\n")
     tried.run("up", **environ)
-    (asked,) = tried.asked("label=")
-    assert f"|ps --all --filter label=com.docker.compose.project={name} " in asked
+    folders, ports = tried.asked("label=")
+    assert f"|ps --all --filter label=com.docker.compose.project={name} " in folders
+    assert f"|ps --filter label=com.docker.compose.project={name} " in ports
 
 
 def test_a_channel_that_the_environment_alone_names_is_told_without_its_value(tried: Tried) -> None:
@@ -201,3 +220,34 @@ def test_a_channel_that_the_environment_alone_names_is_told_without_its_value(tr
     assert done.stderr.count("\n") == 1
     assert "SLACK_WEBHOOK_URL: " in done.stderr
     assert "hush" not in done.stderr
+
+
+@pytest.mark.parametrize("api", ["1.9", "1.24", "1.39", "1.41", "1.43"])
+def test_an_engine_too_old_is_named_before_anything_is_done(tried: Tried, api: str) -> None:
+    run = tried.run("up", API=api)
+    assert run.returncode == 2
+    assert f"API {api}, and 1.44 is wanted: take Docker Engine 25 or newer\n" in run.stdout + run.stderr
+    assert not tried.asked(" up ")
+
+
+def test_what_pins_the_api_is_named_too(tried: Tried) -> None:
+    run = tried.run("answers", API="1.41", DOCKER_API_VERSION="1.41")
+    assert run.stdout.endswith("take Docker Engine 25 or newer, and unset DOCKER_API_VERSION\n")
+
+
+@pytest.mark.parametrize("api", ["1.44", "1.51", "2.0"])
+def test_a_newer_engine_is_taken(tried: Tried, api: str) -> None:
+    assert tried.run("answers", API=api).returncode == 0
+
+
+def test_a_port_that_is_taken_is_named_before_anything_is_ended(tried: Tried) -> None:
+    env = tried.folder / "compose" / ".env"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        env.write_text(f"PROMETHEUS_PORT={port}\n")
+        run = tried.run("up", PUBLISHED=port, RUNS="grafana", WANTED="prometheus")
+        assert run.returncode == 2
+        assert f"stack: PROMETHEUS_PORT: '{port}' cannot be used: something else listens there" in run.stderr
+        assert not tried.asked(" up ") and not tried.asked(" rm ")
+        assert tried.run("up", PUBLISHED=port, HELD=port).returncode == 0, "what listens is this stack's own"
+    assert tried.run("up", PUBLISHED=port).returncode == 0

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "prometheus"
 RUNBOOKS = ROOT / "docs" / "runbooks"
 FIXTURES = Path(__file__).parent / "fixtures"
-ALERT_FILES = ("host", "gpu", "training", "training-loss", "stack", "watchdog")
+ALERT_FILES = ("host", "gpu", "training", "training-loss", "findings", "stack", "watchdog")
 RULE_FILES = ("thresholds", "normalize", "record", *ALERT_FILES)
 
 
@@ -55,11 +55,21 @@ def tool(name: str) -> str:
 
 def promtool(*words: str | Path) -> str:
     """What it said; it is content, or the test fails with its words."""
-    done = subprocess.run(
-        [tool("promtool"), *map(str, words)], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = _ran(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def promtool_told(*words: str | Path) -> str:
+    """What it said, content or not."""
+    done = _ran(*words)
+    return done.stdout + done.stderr
+
+
+def _ran(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [tool("promtool"), *map(str, words)], capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def case_files() -> list[Path]:

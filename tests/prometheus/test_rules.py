@@ -10,13 +10,15 @@ import yaml
 
 from tests.prometheus.support import RULE_FILES, RUNBOOKS, Rule, alerts, case_files, rules
 from trainvitals import catalog
+from trainvitals.detect.advice import ADVICE
 
 HISTOGRAM = ("_bucket", "_sum", "_count")
 DCGM = re.compile(r"DCGM_FI_(DEV|PROF)_[A-Z_]+")
 NVIDIA_SMI = re.compile(r"nvidia_smi_[a-z_]+")
 NODE_EXPORTER = {
     "node_cpu_seconds_total", "node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes",
-    "node_filesystem_avail_bytes", "node_filesystem_size_bytes", "node_vmstat_pswpin", "node_vmstat_pswpout",
+    "node_filesystem_avail_bytes", "node_filesystem_size_bytes", "node_filesystem_files", "node_filesystem_files_free",
+    "node_filesystem_readonly", "node_filesystem_device_error", "node_vmstat_pswpin", "node_vmstat_pswpout",
     "node_vmstat_oom_kill", "node_filefd_allocated", "node_filefd_maximum", "node_network_receive_errs_total",
     "node_network_transmit_errs_total", "node_boot_time_seconds", "node_timex_offset_seconds",
     "node_timex_maxerror_seconds", "node_timex_sync_status",
@@ -161,3 +163,10 @@ CASES = set(cases())
 def test_it_is_tried_on_both_sides_of_its_boundary(rule: Rule) -> None:
     assert (rule.name, rule.body["labels"]["severity"]) in CASES
     assert (rule.name, "") in CASES
+
+
+def test_what_agents_find_is_told_by_one_rule_alone() -> None:
+    """A kind with a rule of its own is left to that, and no other is left out."""
+    (record,) = [rule for rule in rules("record") if rule.name == "finding:without_rule:info"]
+    named = set(re.findall(r"\w+", " ".join(re.findall(r'kind!~"([^"]+)"', record.body["expr"]))))
+    assert named == {rule.name for rule in alerts()} & ADVICE.keys()

@@ -44,6 +44,14 @@ def test_a_page_has_the_parts_of_every_other_and_says_something_in_each(name: st
 
 
 @pytest.mark.parametrize("name", sorted({rule.name for rule in alerts()}))
+def test_a_page_says_how_long_it_has_to_be_true(name: str) -> None:
+    for long in {rule.body.get("for", "0m") for rule in alerts() if rule.name == name}:
+        count, unit = re.fullmatch(r"(\d+)(s|m)", long).groups()  # type: ignore[union-attr]
+        lasts = f"true for {count} {'min' if unit == 'm' else 's'} before it fires"
+        assert ("which fires at once" if count == "0" else lasts) in " ".join(page(name).split())
+
+
+@pytest.mark.parametrize("name", sorted({rule.name for rule in alerts()}))
 def test_a_page_names_group_file_and_thresholds_of_its_rules(name: str) -> None:
     mine = [rule for rule in alerts() if rule.name == name]
     used = {found for rule in mine for found in re.findall(r"threshold:\w+:\w+", rule.expr)}

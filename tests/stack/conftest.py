@@ -14,7 +14,7 @@ from tests.stack.support import LEFT_OUT, Stack, running
 @pytest.fixture(scope="session")
 def engine() -> str:
     """The command that talks to it. `make test-stack` starts one where none answers."""
-    if not os.environ.get("TRAINVITALS_STACK"):
+    if not os.environ.get("STACK_TESTS"):
         pytest.skip("run by make test-stack")
     told = subprocess.run([ROOT / "scripts" / "start-engine"], check=True, capture_output=True, text=True, timeout=300)
     return told.stdout.strip()

@@ -2,16 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import docker
 import pytest
 
-from tests.stack.bases import ROOT
-from tests.stack.support import Stack, containers, fetched_text, wait_for
+from tests.stack.support import Stack, containers, fetched_text, training, wait_for
 
 STEPS = 400
 RUN = f"""
@@ -63,10 +59,7 @@ def test_a_killed_alertmanager_has_its_silences_and_alerts(stack: Stack, client:
 
 def test_a_run_beside_a_killed_collector_loses_nothing(stack: Stack, client: docker.DockerClient) -> None:
     stack.up()
-    journal = Path(stack.knobs["TRAINVITALS_DIR"])
-    env = {key: value for key, value in os.environ.items() if not key.startswith("TRAINVITALS_")}
-    trainer = subprocess.Popen([sys.executable, "-c", RUN], env={
-        **env, "TRAINVITALS_DIR": str(journal), "PYTHONPATH": str(ROOT / "collector" / "src")})  # fmt: skip
+    trainer = training(stack, RUN)
     wait_for(lambda: _steps(stack) > STEPS / 10, 60)
     kill(client, "collector")
     assert trainer.poll() is None
