@@ -31,6 +31,14 @@ losses.record_metrics(1, 2.5, 0.1, 8)
 assert losses.get_training_stats()["current_loss"] == 2.5
 assert nemo_rl.monitor_resources()["cpu_count"] >= 1
 
+alerting = nemo_rl.PerformanceAlerting({"smtp_server": "127.0.0.1", "smtp_port": 9, "to": "you@example.org"})
+assert [alert["type"] for alert in alerting.check_alerts({"loss": 2.0}, {"loss": 1.0})] == ["loss_increase"]
+assert alerting.send_alert({"type": "x"}) is False
+watching = nemo_rl.RealTimeMonitor(alerting)
+watching.start_monitoring(interval=0.1)
+monitoring = nemo_rl.Monitoring({"alerting": {"enabled": True}, "visualization": {"dashboard": True}})
+monitoring.start()
+
 gpus = verl.GPUResourceMonitor(0.1, log_to_wandb=True, log_to_console=True)
 gpus.start_monitoring()
 tracking = verl.Tracking("project", "name", ["console", "tensorboard", "mlflow"], enable_gpu_monitoring=True)
@@ -53,6 +61,7 @@ assert threading.active_count() == threads, threading.enumerate()
 assert sockets() == before
 for each in (board, served):
     each.close()
+watching.stop_monitoring(); monitoring.stop()
 tracking.finish(); gpus.stop_monitoring(); callback.on_train_end(); monitor.stop_monitoring(); system.stop_monitoring()
 assert not os.listdir("."), os.listdir(".")
 """

@@ -138,15 +138,39 @@ def test_rules_added_before_the_start_hold_and_none_where_alerts_are_off(journal
     assert told(journal, "training-2").events_of("alert") == []
 
 
-def test_thresholds_are_rules_on_metrics_and_on_the_machine(journal):
+def test_thresholds_that_no_detector_has_are_rules_on_metrics_and_on_the_machine(journal):
     monitor = TrainingMonitor({"alert_system": {"thresholds": {"loss": {"warning": 1, "critical": 5},
-                                                               "memory_usage_percent": 0.001}}})  # fmt: skip
+                                                               "disk_read_mb_s": -1}}})  # fmt: skip
     monitor.start_monitoring()
-    wait_for(lambda: monitor.system_monitor.memory_usage_percent)
+    wait_for(lambda: monitor.system_monitor.disk_read_mb_s is not None)
     monitor.log_training_step(loss=2.0)
     monitor.stop_monitoring()
     assert [(event["name"], event["severity"]) for event in told(journal).events_of("alert")] == [
-        ("loss over 1", "ticket"), ("memory_usage_percent over 0.001", "ticket")]  # fmt: skip
+        ("loss over 1", "ticket"), ("disk_read_mb_s over -1", "ticket")]  # fmt: skip
+    assert told(journal).run["config"] == {}
+
+
+def test_thresholds_of_detectors_go_with_the_run_for_the_agent_to_judge_by(journal):
+    thresholds = {"cpu_usage_percent": 85.0, "learning_rate_too_low": 1e-9,
+                  "gpu_temperature": {"critical": 90, "warning": 75},
+                  "memory_usage_percent": {"critical": 0.001, "warning": 80}}  # fmt: skip
+    monitor = TrainingMonitor({"alert_system": {"thresholds": thresholds}, "enable_performance_monitor": False})
+    monitor.start_monitoring()
+    wait_for(lambda: monitor.system_monitor.memory_usage_percent)
+    monitor.log_training_step(loss=2.0, learning_rate=1e-12)
+    monitor.stop_monitoring()
+    assert told(journal).run["config"] == {"alert_thresholds": {
+        "host_cpu": 0.85, "gpu_temperature": 75.0, "learning_rate_low": 1e-9, "host_memory": 0.8}}  # fmt: skip
+    assert [(event["name"], event["severity"]) for event in told(journal).events_of("alert")] == [
+        ("memory_usage_percent over 0.001", "page")]  # fmt: skip
+
+
+def test_thresholds_go_nowhere_where_alerts_are_off(journal):
+    monitor = TrainingMonitor({"alert_system": {"enabled": False, "thresholds": {"cpu_usage_percent": 85.0}},
+                               "enable_performance_monitor": False})  # fmt: skip
+    monitor.start_monitoring()
+    monitor.stop_monitoring()
+    assert told(journal).run["config"] == {}
 
 
 def test_gradients_are_watched_where_asked_for(journal):
@@ -250,13 +274,14 @@ def test_the_dashboard_is_the_agents_page_on_the_port_asked_for(journal, tmp_pat
     monitor.start_monitoring()
     monitor.log_training_step(loss=0.125)
 
-    def page():
+    def page(path="/metrics"):
         try:
-            return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+            return urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).read().decode()
         except OSError:
             return ""
 
     wait_for(lambda: "training_loss{" in page() and "0.125" in page(), 30)
+    assert "<title>TrainVitals</title>" in page("/")
     monitor.stop_monitoring()
     wait_for(lambda: not page(), 20)
     assert told(tmp_path / "here").status == "finished"

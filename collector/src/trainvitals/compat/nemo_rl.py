@@ -5,21 +5,25 @@ monitor.record_metrics(step=1, loss=2.3, learning_rate=3e-4, batch_size=32)
 monitor.get_training_stats()  ->  {"current_loss": 2.3, "avg_loss": 2.3, "total_steps": 1, …}
 """
 
-import math
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainvitals.catalog import STEP_BUCKETS
+from trainvitals.compat.nemo_rl_alerting import PerformanceAlerting
+from trainvitals.compat.nemo_rl_dashboard import MonitoringDashboard
+from trainvitals.compat.nemo_rl_monitoring import Monitoring
+from trainvitals.compat.nemo_rl_realtime import RealTimeMonitor
+from trainvitals.compat.nemo_rl_training import TrainingMonitor
 from trainvitals.compat.readings import allocator, host_percent
-from trainvitals.run import Run, harmless, start
+from trainvitals.run import harmless
 from trainvitals.run.harmless import warn
 from trainvitals.run.off import is_switched_off
 
 if TYPE_CHECKING:
     from trainvitals.compat.nemo_rl_tensorboard import TensorBoardMonitor
 
-__all__ = ["PrometheusMonitor", "TensorBoardMonitor", "TrainingMonitor", "monitor_ray_cluster", "monitor_resources"]
+__all__ = ["Monitoring", "MonitoringDashboard", "PerformanceAlerting", "PrometheusMonitor", "RealTimeMonitor",
+           "TensorBoardMonitor", "TrainingMonitor", "monitor_ray_cluster", "monitor_resources"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -29,50 +33,6 @@ def __getattr__(name: str) -> Any:
     from trainvitals.compat.nemo_rl_tensorboard import TensorBoardMonitor
 
     return TensorBoardMonitor
-
-
-class TrainingMonitor:
-    """A run in the journal, from the first metrics on, and what can be said of its losses."""
-
-    def __init__(self) -> None:
-        self.run: Run | None = None
-        self._began = 0.0
-        self._losses = _Losses()
-
-    def record_metrics(self, step: int, loss: Any, learning_rate: Any, batch_size: int) -> None:
-        if self.run is None:
-            self._began = time.monotonic()
-            self.run = start("nemo-rl", framework="nemo_rl")
-        self.run.log(step=step, loss=loss, learning_rate=learning_rate, batch_size=batch_size)
-        harmless(self._losses.add)(loss)
-
-    def get_training_stats(self) -> dict[str, float]:
-        """Empty before the first metrics."""
-        if not self._losses.count:
-            return {}
-        return self._losses.stats() | {"training_time": time.monotonic() - self._began}
-
-
-class _Losses:
-    """NaN is a loss too: it shows in the mean, and is neither the least nor the greatest."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._sum = 0.0
-        self._last = math.nan
-        self._least, self._most = math.inf, -math.inf
-
-    def add(self, loss: Any) -> None:
-        self._last = float(loss)
-        self.count += 1
-        self._sum += self._last
-        if not math.isnan(self._last):
-            self._least, self._most = min(self._least, self._last), max(self._most, self._last)
-
-    def stats(self) -> dict[str, float]:
-        least, most = (self._least, self._most) if self._least <= self._most else (math.nan, math.nan)
-        return {"current_loss": self._last, "avg_loss": self._sum / self.count, "min_loss": least, "max_loss": most,
-                "total_steps": self.count}  # fmt: skip
 
 
 def monitor_resources() -> dict[str, Any]:

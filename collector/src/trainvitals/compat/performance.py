@@ -48,7 +48,7 @@ class TrainingMonitor:
     def start_monitoring(self) -> None:
         settings = self.settings
         folder = Path(settings.save_dir).expanduser().absolute() if settings.save_dir else None
-        self.run = start("training", dir=folder, rank_zero_only=settings.rank_0_only)
+        self.run = start("training", config=self.alert_system.config, dir=folder, rank_zero_only=settings.rank_0_only)
         self.alert_system.attach(self.run)
         self._hand_on()
         if settings.performance_monitor:

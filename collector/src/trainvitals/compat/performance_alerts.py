@@ -1,17 +1,22 @@
 """Rules of compat.performance on the runs' own alerts: a condition on a step's metrics, and a message.
 
-A threshold of the configuration is a rule too: {"loss": 9.0} or {"gpu_temperature": {"warning": 80, "critical": 90}}.
+A threshold of the configuration sets that of the detector that looks at it, else it is a rule too: {"loss": 9.0}.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from trainvitals.compat.performance_config import Settings
 from trainvitals.compat.performance_metrics import Message, TrainingMetrics
+from trainvitals.compat.performance_thresholds import CONFIG_KEY, split
 from trainvitals.run import Run
+from trainvitals.run.alerts import Untold
 from trainvitals.run.off import OffRun
 
 Condition = Callable[[TrainingMetrics], Any]
+# Thresholds with a name of their own -> the metric that they are about.
+_CALLED = {"gpu_temperature_celsius": "gpu_temperature", "gradient_norm_exploded": "grad_norm",
+           "grad_norm_exploded": "grad_norm"}  # fmt: skip
 
 
 class AlertSystem:
@@ -20,9 +25,12 @@ class AlertSystem:
         self._is_on = settings.alerts
         self._run: Run = OffRun()  # type: ignore[assignment]
         self._rules: list[tuple[Any, ...]] = []
-        for name, limits in settings.thresholds.items():
-            for severity, limit in (limits if isinstance(limits, Mapping) else {"warning": limits}).items():
-                self.add_alert_rule(name=f"{name} over {limit}", condition=self._over(str(name), limit),
+        handed, kept = split(settings.thresholds)
+        # For the run's configuration.
+        self.config = {CONFIG_KEY: handed} if handed and self._is_on else {}
+        for name, limits in kept.items():
+            for severity, limit in limits.items():
+                self.add_alert_rule(name=f"{name} over {limit}", condition=self._over(name, limit),
                                     severity=severity, message=f"{name} is over {limit}")  # fmt: skip
 
     def add_alert_rule(self, name: str, condition: Condition, severity: str = "warning", message: str = "",
@@ -40,6 +48,7 @@ class AlertSystem:
 
     def _over(self, name: str, limit: Any) -> Condition:
         """Of a step's metrics, else of the machine's."""
+        name = _CALLED.get(name, name)
 
         def is_over(metrics: TrainingMetrics) -> bool:
             value = getattr(metrics, name, None)
@@ -61,6 +70,6 @@ def _asked(condition: Condition) -> Callable[[dict[str, Any]], bool]:
                 return False
             raise
         except AttributeError as error:
-            raise KeyError(str(error)) from error
+            raise Untold(str(error)) from error
 
     return holds

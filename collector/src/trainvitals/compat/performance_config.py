@@ -9,10 +9,9 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from trainvitals.errors import install_words
+from trainvitals.compat.configuration import read
 
 log = logging.getLogger("trainvitals")
 
@@ -67,7 +66,7 @@ _NUMBERS = {"port": int, "interval": float}
 def load(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> Settings:
     """What cannot be used is named in one warning, and the rest holds."""
     settings, problems = Settings(), []
-    for name, value in _flat(_read(config)):
+    for name, value in _flat(read(config)):
         if name not in KEYS:
             problems += _unknown(name)
         elif KEYS[name] == "high_frequency":
@@ -122,21 +121,3 @@ def _unknown(name: str) -> list[str]:
         return []
     nearest = difflib.get_close_matches(name, sorted({*KEYS, *_SECTIONS}), n=1, cutoff=0.0)[0]
     return [f"{name!r} is no key: the nearest is {nearest!r}"]
-
-
-def _read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[str, Any]:
-    if config is None or isinstance(config, Mapping):
-        return config or {}
-    try:
-        import yaml
-
-        found = yaml.safe_load(Path(config).expanduser().read_text(encoding="utf-8"))
-    except ModuleNotFoundError:
-        log.warning("config: %s is not read: yaml is missing: %s", config, install_words("web"))
-    except (OSError, yaml.YAMLError) as error:
-        log.warning("config: %s is not read: %s", config, " ".join(str(error).split()))
-    else:
-        if isinstance(found, Mapping):
-            return found
-        log.warning("config: %s holds no keys: write them as `save_dir: /data/run`", config)
-    return {}

@@ -1,0 +1,1 @@
+"""How right the detectors are: precision, recall and delay over labelled recordings and real traces."""

@@ -1,0 +1,77 @@
+"""TrainingDataStarved: much of a run's wall time goes into waiting for the next batch."""
+
+import math
+
+from trainvitals.detect.finding import Finding
+from trainvitals.detect.limits import Limits
+from trainvitals.detect.line import Line
+from trainvitals.detect.stats import Timed
+
+SECONDS, FULL = 300.0, 0.8
+STARTING_SECONDS, PAUSE_SECONDS = 120.0, 30.0
+# What moves over five minutes need not be asked with each line.
+JUDGED_EVERY = 8
+# Once told, it is over when the share is clearly lower.
+_EASES = 0.9
+STAYS = 120.0
+_WORK = ("forward_seconds", "backward_seconds", "optimizer_seconds")
+
+
+class DataStarved:
+    """Over all ranks of the run."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.begin()
+
+    def begin(self) -> None:
+        """Another process, with a loader of its own, that is only being started while the first steps are made."""
+        self._spent = Timed(SECONDS, 3)
+        # When each rank told its last step.
+        self._last: dict[int, float] = {}
+        self._steps, self._began = 0, math.inf
+        self._is_open = False
+        self._finding: Finding | None = None
+
+    def update(self, line: Line, rank: int) -> Finding | None:
+        waited = line.number("data_wait_seconds")
+        if line.took is None:
+            return None
+        self._steps += 1
+        self._began = min(self._began, line.when)
+        if self._counts(line, rank, waited or 0.0):
+            self._spent.add(line.when, (waited or 0.0, wall(line, waited or 0.0), 1.0))
+        self._last[rank] = line.when
+        if waited is not None and not self._steps % JUDGED_EVERY:
+            self._finding = self._judge()
+        return self._finding and self._finding._replace(step=line.step)
+
+    def _counts(self, line: Line, rank: int, waited: float) -> bool:
+        """After a pause, as an evaluation, a loader is often started anew: the first batch is its own matter."""
+        idle = line.when - self._last.get(rank, line.when) - wall(line, waited)
+        learning = self._limits.learning_steps * len(self._last)
+        is_first = self._steps <= learning or line.when - self._began <= STARTING_SECONDS
+        return not is_first and idle < PAUSE_SECONDS
+
+    def _judge(self) -> Finding | None:
+        waited, spent, steps = self._spent.sums()
+        limits, ranks = self._limits, len(self._last)
+        # Of slow steps there are never so many.
+        is_enough = steps >= limits.data_wait_steps * ranks or spent >= FULL * SECONDS * ranks
+        if not is_enough or spent < limits.data_wait_seconds * ranks:
+            return None
+        share = waited / spent
+        self._is_open = share > limits.data_wait * (_EASES if self._is_open else 1)
+        if not self._is_open:
+            return None
+        is_page = share > limits.data_wait_page
+        limit = limits.data_wait_page if is_page else limits.data_wait
+        return Finding("TrainingDataStarved", "page" if is_page else "ticket", f"{share:.0%} of the time is spent "
+                       "waiting for data", share, limit, stays=STAYS)  # fmt: skip
+
+
+def wall(line: Line, waited: float) -> float:
+    """Of the step and its wait: some count the wait into the step, which shows where phases are told."""
+    took = line.took or 0.0
+    work = sum(line.number(name) or 0.0 for name in _WORK)
+    return max(took, waited + work) if work else took + waited
