@@ -27,6 +27,11 @@ def is_own(origin: str, host: str) -> bool:
     return origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
 
 
+def is_part_of_another(site: str, mode: str) -> bool:
+    """By Sec-Fetch-Site and -Mode: a picture, a script or such in a page from elsewhere. Links may lead here."""
+    return site.lower() in ("cross-site", "same-site") and mode.lower() != "navigate"
+
+
 def _name(host: str) -> str:
     """`GPU1.example.:8080` and `[::1]:8080` without port, closing dot and capitals."""
     found = _WITH_PORT.fullmatch(host)

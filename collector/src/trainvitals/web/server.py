@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,7 +22,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Server(uvicorn.Server):
     """uvicorn without its wake-up ten times a second, and without dying of the signal it was ended by."""
 
-    def __init__(self, app: Starlette, config: WebConfig) -> None:
+    def __init__(self, app: Starlette, config: WebConfig, ended: threading.Event | None = None) -> None:
         # uvicorn wants file names for TLS; the context that was made from the web config is put in its place.
         # Not whichever parser and loop happen to be installed: h11 bounds what a header may take.
         settings = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none",
@@ -33,6 +34,7 @@ class Server(uvicorn.Server):
         super().__init__(settings)
         self._app = app
         self._ending = asyncio.Event()
+        self._ended = ended or threading.Event()
 
     def end(self, number: int = 0, frame: FrameType | None = None) -> None:
         self.should_exit = True
@@ -53,6 +55,8 @@ class Server(uvicorn.Server):
         stays = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         wanted = [number for number in _ENDING if not (stays and number == signal.SIGHUP)]
         before = {number: signal.signal(number, self.end) for number in wanted}
+        if self._ended.is_set():
+            self.end()
         try:
             yield
         finally:
@@ -62,10 +66,7 @@ class Server(uvicorn.Server):
 
 def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
     """The listening socket, or an error that names the port and the flag."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, UnicodeError) as error:
-        raise _no_address(host) from error
+    family, address = resolve(host, port)
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -77,9 +78,18 @@ def bind(host: str, port: int, flag: str = "--port") -> socket.socket:
     return listening
 
 
-def serve(app: Starlette, listening: socket.socket, config: WebConfig) -> None:
-    """Returns after SIGTERM or SIGINT."""
-    server = Server(app, config)
+def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    """What to bind to."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise _no_address(host) from error
+    return family, address
+
+
+def serve(app: Starlette, listening: socket.socket, config: WebConfig, ended: threading.Event | None = None) -> None:
+    """Returns after SIGTERM or SIGINT. `ended`: set by one that came before, while all this was loaded."""
+    server = Server(app, config, ended)
     asyncio.run(server.serve(sockets=[listening]))
 
 

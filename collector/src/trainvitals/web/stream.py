@@ -1,12 +1,16 @@
-"""The event stream: one event a snapshot to every reader, until they leave or the server ends."""
+"""The event stream: one event a snapshot to every reader, until they leave or the server ends. Where no snapshot comes
+for a while, what is known then is told again: a reader that hears nothing takes the agent for lost."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 from trainvitals.agent.service import Agent
 from trainvitals.model import Snapshot
 
-KEEP_ALIVE_SECONDS = 15.0
+# Less than the page waits before it says so.
+KEEP_ALIVE_SECONDS = 3.0
+MAX_READERS = 100
 
 
 class Streams:
@@ -16,6 +20,10 @@ class Streams:
         self._wakers: set[asyncio.Event] = set()
         self._ended = False
         self._event: tuple[Snapshot, list[str], bytes] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._wakers) >= MAX_READERS
 
     def end(self) -> None:
         self._ended = True
@@ -35,8 +43,7 @@ class Streams:
             while not self._ended:
                 waker.clear()
                 yield self._told()
-                while not await _set_within(waker, KEEP_ALIVE_SECONDS):
-                    yield b": still here\n\n"
+                await _set_within(waker, KEEP_ALIVE_SECONDS)
         finally:
             self._agent.listeners.remove(wake)
             self._wakers.discard(waker)
@@ -49,9 +56,6 @@ class Streams:
         return self._event[2]
 
 
-async def _set_within(event: asyncio.Event, timeout: float) -> bool:
-    try:
+async def _set_within(event: asyncio.Event, timeout: float) -> None:
+    with suppress(asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), timeout)
-    except asyncio.TimeoutError:
-        return False
-    return True

@@ -3,13 +3,12 @@
 JSON has no NaN: a value that is NaN or infinite is told as the text "NaN", "Infinity" or "-Infinity".
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from trainvitals.agent.node_log import gpu_values
 from trainvitals.agent.sampler import SourceState
-from trainvitals.journal.record import timestamp_at
+from trainvitals.journal.record import as_json, timestamp_at
 from trainvitals.model import Histogram, Reading, Snapshot, Value
 
 Json = dict[str, Any]
@@ -30,13 +29,23 @@ def snapshot_view(snapshot: Snapshot, sources: Mapping[str, SourceState]) -> Jso
 def gpus_view(snapshot: Snapshot) -> list[Json]:
     """One object a GPU, what it is and what it reads, in the order of the GPUs' numbers."""
     known = {reading.label("uuid"): dict(reading.labels) for reading in snapshot.of("gpu_info")}
+    holding = _processes(snapshot)
     gpus = [
         {"gpu": int(reading.label("gpu")), "uuid": (uuid := reading.label("uuid")),
          **{key: value for key, value in known.get(uuid, {}).items() if key not in ("gpu", "uuid")},
-         **{name: _plain(value) for name, value in gpu_values(reading).items()}}
+         **{name: _plain(value) for name, value in gpu_values(reading).items()}, **holding.get(uuid, {})}
         for reading in snapshot.of("gpu")
     ]  # fmt: skip
     return sorted(gpus, key=lambda gpu: int(gpu["gpu"]))
+
+
+def _processes(snapshot: Snapshot) -> dict[str, Json]:
+    """By the GPU's UUID, the largest first; nothing of one that tells of none."""
+    found: dict[str, Json] = {}
+    for reading in snapshot.of("process"):
+        told = {key: value for key, value in _with_labels(reading).items() if key not in ("gpu", "uuid")}
+        found.setdefault(reading.label("uuid"), {"processes": []})["processes"].append(told)
+    return found
 
 
 _HOST_LISTS = (("core", "cores"), ("filesystem", "filesystems"), ("disk", "disks"), ("network", "networks"))
@@ -60,7 +69,15 @@ def runs_view(snapshot: Snapshot) -> list[Json]:
         if reading.scope in _RUN_SCOPES:
             name = reading.label("run")
             _fold_run(runs.setdefault(name, {"run": name, "ranks": {}}), reading)
-    return [{**run, "ranks": [run["ranks"][rank] for rank in sorted(run["ranks"])]} for run in runs.values()]
+    whole = [{**run, "ranks": [run["ranks"][rank] for rank in sorted(run["ranks"])]} for run in runs.values()]
+    return [{**run, "progress": _progress(run, snapshot.progress.get(run["run"], {}))} for run in whole]
+
+
+def _progress(run: Json, more: Mapping[str, Any]) -> Json:
+    """Of the first rank that tells: all ranks make the same steps."""
+    known = {name: next((rank[name] for rank in run["ranks"] if name in rank), None) for name in ("step", "loss")}
+    known["planned_steps"] = run.get("planned_steps")
+    return {name: value for name, value in known.items() if value is not None} | dict(more)
 
 
 _RUN_SCOPES = frozenset({"run", "run_info", "rank", "custom", "nonfinite", "rank_gpu"})
@@ -72,7 +89,8 @@ def _fold_run(run: Json, reading: Reading) -> None:
         return
     if reading.scope == "run":
         run |= _values(reading)
-        run["status"] = (run.pop("run_status", None) or [run.get("status", "unknown")])[0]
+        unknown = "unreadable" if run.pop("unreadable", None) else "unknown"
+        run["status"] = (run.pop("run_status", None) or [run.get("status", unknown)])[0]
         return
     number = int(reading.label("rank"))
     rank = run["ranks"].setdefault(number, {"rank": number})
@@ -104,6 +122,4 @@ def _plain(value: Value) -> Any:
         return {"bounds": value.bounds, "counts": value.counts, "sum": value.total}
     if isinstance(value, tuple):
         return list(value)
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return as_json(value)
