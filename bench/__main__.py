@@ -7,7 +7,21 @@ import sys
 import time
 import traceback
 
-from bench import alerts, append, commands, footprint, imports, run_log, scrape, slow_gpu, steps, tail, watch
+from bench import (
+    alerts,
+    append,
+    browser,
+    commands,
+    footprint,
+    imports,
+    run_log,
+    scrape,
+    slow_gpu,
+    steps,
+    tail,
+    top,
+    watch,
+)
 from bench.report import markdown, page
 from bench.rows import Section
 from bench.stage import ROOT, Stage
@@ -15,7 +29,7 @@ from bench.stage import ROOT, Stage
 PARTS = {"scrape": scrape.measure, "footprint": footprint.measure, "commands": commands.measure,
          "slow_gpu": slow_gpu.measure, "imports": imports.measure, "append": append.measure,
          "tail": tail.measure, "run_log": run_log.measure, "steps": steps.measure,
-         "watch": watch.measure, "alerts": alerts.measure}  # fmt: skip
+         "watch": watch.measure, "top": top.measure, "alerts": alerts.measure, "page": browser.measure}  # fmt: skip
 PAGE = ROOT / "docs" / "benchmarks.md"
 
 

@@ -182,11 +182,11 @@ def _start(stage: Stage, folder: Path, config: Mapping[str, Any]) -> None:
     config["alerting"]["alertmanagers"][0]["static_configs"] = [{"targets": [alertmanager]}]
     path = folder / "prometheus" / "prometheus.yml"
     path.write_text(yaml.safe_dump(dict(config)))
-    command, where = program(_tool("alertmanager"), folder)
+    command, where = program(tool("alertmanager"), folder)
     stage.start(f"{folder.name}-alertmanager", str(command), f"--config.file={folder}/alertmanager.yml",
                 f"--storage.path={folder}/alerts", "--cluster.listen-address=",
                 f"--web.listen-address={alertmanager}", where=where)  # fmt: skip
-    stage.start(f"{folder.name}-prometheus", str(_tool("prometheus")), f"--config.file={path}",
+    stage.start(f"{folder.name}-prometheus", str(tool("prometheus")), f"--config.file={path}",
                 f"--storage.tsdb.path={folder}/data", f"--web.listen-address={prometheus}")  # fmt: skip
     for address in (alertmanager, prometheus):
         wait_until(lambda address=address: _is_ready(address), f"{folder.name}: {address} is ready")
@@ -200,7 +200,7 @@ def _is_ready(address: str) -> bool:
         return False
 
 
-def _tool(name: str) -> Path:
+def tool(name: str) -> Path:
     found = shutil.which(name) or shutil.which(name, path=TOOLS / "bin")
     if not found:
         subprocess.run([ROOT / "scripts" / "fetch-tools", "prometheus"], check=True, timeout=600)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.rows import Section
 
-PEERS = ("nvitop-exporter", "gpustat", "prometheus-client", "orjson")
+PEERS = ("nvitop-exporter", "nvitop", "gpustat", "prometheus-client", "orjson")
 HEAD = ("what", "ours / peer", "ours", "peer", "must reach", "", "samples")
 PAGE = """# What monitoring costs, beside other tools
 

@@ -119,6 +119,10 @@ class Stage:
         self._exits = outer
         inner.close()
 
+    def at_end(self, end: Callable[[], object]) -> None:
+        """Of the scene, or of the stage where there is none."""
+        self._exits.callback(end)
+
     def start(self, name: str, *command: str, where: Path | None = None) -> "subprocess.Popen[bytes]":
         log = self._exits.enter_context((self.folder / f"{name}.log").open("wb"))
         process = subprocess.Popen(command, env=self.env, stdin=subprocess.PIPE, stdout=log, stderr=log,

@@ -51,6 +51,13 @@ def test_leaves_other_paths_and_hosts_alone(check, line):
     assert check("README.md", line.replace("~", "")) == (0, "check-tree: nothing found\n")
 
 
+def test_a_finding_of_shellcheck_is_passed_over_with_a_reason_alone(check):
+    bare = "# shellcheck disable=SC2086,SC2046"
+    assert check("a", f"{bare}\n") == (1, f"a:1: {bare}: say why, after a second #\n")
+    assert check("a", f"    {bare}\n")[0] == check("a", f"{bare} # it\n")[0] == 1
+    assert check("a", f"  {bare}  # each knob is a word\n") == (0, "check-tree: nothing found\n")
+
+
 def test_ignored_files_are_not_read(check):
     check(".gitignore", ".venv/\n")
 

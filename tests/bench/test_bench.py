@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import append, report, tail
+from bench import append, browser, report, tail
 from bench.imports import heavy_imports
 from bench.plain_exporter import gauges
 from bench.rows import Row, Section, median, quantile, shown
@@ -62,3 +62,12 @@ def test_appending_is_timed_and_read_back(tmp_path: Path) -> None:
     appender.close()
     assert len(timings["ours"]) == append.BLOCK
     assert tail._cpu_of_tail(tmp_path / "ours.jsonl", append.BLOCK) >= 0
+
+
+def test_the_pages_rows_say_what_is_too_much() -> None:
+    loads = [browser.Load(100_000, 0.2), browser.Load(130_000, 0.3), browser.Load(90_000, 0.4)]
+    frames = [1 / 60] * 9 + [0.2]
+    rows = browser._rows(browser.Measured(loads, [0.5, 1.5, 0.6], [0.1], frames, 20_000, 1_000_000, 100))
+    told = [(row.ours, row.met) for row in rows]
+    assert told == [(130, False), (20, None), (0.3, None), (0.1, None), (0.6, True), (1 / 60, True), (0.2, None)]
+    assert [row.what for row in rows[3:5]] == ["the list of 101 runs, p50", "click to a run of 1,000,000 steps, p50"]

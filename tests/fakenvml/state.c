@@ -131,15 +131,18 @@ static int is_changed(void)
     return !is_same(&now, &loaded);
 }
 
+/* Whoever comes while another loads waits for it: a call that went on would read the scenario of before. */
 static void refresh(void)
 {
-    int64_t now = clock_ns(CLOCK_MONOTONIC_COARSE), last = atomic_load(&last_check);
-    if (now - last < CHECK_EVERY_NS || !atomic_compare_exchange_strong(&last_check, &last, now))
+    int64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+    if (now - atomic_load(&last_check) < CHECK_EVERY_NS)
         return;
-    if (pthread_mutex_trylock(&load_lock))
-        return;
-    if (is_loaded && is_changed())
-        load();
+    pthread_mutex_lock(&load_lock);
+    if (now - atomic_load(&last_check) >= CHECK_EVERY_NS) {
+        if (is_loaded && is_changed())
+            load();
+        atomic_store(&last_check, now);
+    }
     pthread_mutex_unlock(&load_lock);
 }
 

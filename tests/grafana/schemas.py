@@ -3,54 +3,30 @@
 They are made once for each lock of schema/ and kept in .cache. Needs Node and npm.
 """
 
-import hashlib
 import json
-import os
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 
 import jsonschema
-import pytest
 
-from tests.grafana.support import ROOT
+from tests import npm
 
 SOURCES = Path(__file__).with_name("schema")
 NAMES = ("package.json", "package-lock.json", ".npmrc", "checked.ts")
-CACHE = ROOT / ".cache/grafana-schema"
 GENERATE = ("npx", "--no-install", "ts-json-schema-generator", "--path", "checked.ts", "--type", "Checked",
             "--expose", "none", "--no-type-check", "--out", "checked.json")  # fmt: skip
 
 
-def run(*words: str, folder: Path) -> None:
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-
-
-def made() -> Path:
-    content = b"".join((SOURCES / name).read_bytes() for name in NAMES)
-    folder = CACHE / hashlib.sha256(content).hexdigest()[:16]
-    if (folder / "checked.json").exists():
-        return folder / "checked.json"
-    work = CACHE / f"{folder.name}.{os.getpid()}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    for name in NAMES:
-        shutil.copy(SOURCES / name, work)
-    run("npm", "ci", folder=work)
-    run(*GENERATE, folder=work)
-    shutil.rmtree(work / "node_modules")
-    shutil.rmtree(folder, ignore_errors=True)
-    work.rename(folder)
-    return folder / "checked.json"
+def _generate(folder: Path) -> None:
+    npm.run(*GENERATE, folder=folder)
+    shutil.rmtree(folder / "node_modules")
 
 
 @cache
 def whole() -> dict:
-    if not shutil.which("npm"):
-        pytest.skip("npm is not installed: it makes the schemas")
-    return json.loads(made().read_text())["definitions"]["Checked"]
+    folder = npm.made(SOURCES, NAMES, "grafana-schema", _generate)
+    return json.loads((folder / "checked.json").read_text())["definitions"]["Checked"]
 
 
 def part(*path: str) -> dict:

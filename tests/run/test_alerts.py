@@ -25,9 +25,83 @@ def test_alerts_are_asked_at_each_log_and_keep_quiet_for_a_while(
     alerts = [(e["name"], e["severity"], e["message"], e["step"]) for e in events(*run_folders(tmp_path), "alert")]
     assert alerts == [("hot", "page", "loss is 6.2, {who} {lr}", 3), ("each", "ticket", "{loss:%d}", 3),
                       ("each", "ticket", "{loss:%d}", 5)]  # fmt: skip
+    assert [e["cooldown_seconds"] for e in events(*run_folders(tmp_path), "alert")] == [300.0, 0.0, 0.0]
     assert [record.message for record in caplog.records] == [
         "alert 'broken' is switched off: its condition failed: ZeroDivisionError: division by zero"
     ]
+
+
+def test_a_condition_that_raises_is_switched_off_with_one_warning_also_where_it_is_a_key_of_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits: dict[str, float] = {}
+    run = tv.start("x", dir=tmp_path)
+    run.alert_when("own", lambda metrics: metrics["loss"] > limits["loss"])
+    run.alert_when("untold", lambda metrics: metrics["reward"] < 0 or metrics.get("epoch", 0) > 1)
+    for loss in (1, 2, 3):
+        run.log(loss=loss)
+    run.log(reward=-1)
+    run.finish()
+    assert [event["name"] for event in events(*run_folders(tmp_path), "alert")] == ["untold"]
+    assert [record.message for record in caplog.records] == [
+        "alert 'own' is switched off: its condition failed: KeyError: 'loss'"
+    ]
+
+
+def test_of_two_alerts_that_are_alike_only_the_one_that_fails_is_switched_off(tmp_path: Path) -> None:
+    class Picky:
+        """Equal to its like, as a condition made by a data class is."""
+
+        def __init__(self, fails: bool) -> None:
+            self.fails = fails
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Picky)
+
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, metrics: dict[str, Any]) -> bool:
+            return bool(1 / (0 if self.fails else 1))
+
+    run = tv.start("x", dir=tmp_path)
+    for fails in (False, True):
+        run.alert_when("like", Picky(fails), cooldown_seconds=0)
+    run.log(loss=1)
+    run.log(loss=2)
+    run.finish()
+    assert len(list(events(*run_folders(tmp_path), "alert"))) == 2
+
+
+def test_a_condition_that_logs_by_itself_is_asked_once_a_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = tv.start("x", dir=tmp_path)
+    asked = []
+
+    def notes(metrics: dict[str, Any]) -> bool:
+        asked.append(metrics["loss"])
+        run.log(seen=1.0)
+        return False
+
+    run.alert_when("notes", notes)
+    for loss in (1.0, 2.0):
+        run.log(loss=loss)
+    run.finish()
+    assert asked == [1.0, 2.0]
+    assert not caplog.records
+
+
+def test_what_cannot_be_used_is_said_as_it_is_given(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = tv.start("x", dir=tmp_path)
+    run.alert_when("typo", lambda metrics: True, "critcal")
+    run.alert_when("no function", "loss > 3")  # type: ignore[arg-type]
+    run.alert_when("no number", lambda metrics: True, cooldown_seconds="soon")  # type: ignore[arg-type]
+    run.log(loss=1)
+    run.finish()
+    told = [(event["name"], event["severity"]) for event in events(*run_folders(tmp_path), "alert")]
+    assert told == [("typo", "ticket")]
+    words = [record.message for record in caplog.records]
+    assert words[0].startswith("alert_when: severity: 'critcal' cannot be used: choose one of warning, error, critical")
+    assert "condition: 'loss > 3' cannot be used: give a function of the metrics" in words[1]
+    assert len(words) <= 3
 
 
 def test_what_is_known_of_a_step_is_asked_together_whichever_line_it_came_in(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """An agent as a child of the training: which flags it gets, and whether one is there already."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,21 @@ def test_flags_go_to_the_agent_and_override_its_own(tmp_path, capfd):
     try:
         wait_for(lambda: list(tmp_path.glob("gpu/*-simulated/gpu_metrics_*.jsonl")), 20)
         wait_for(lambda: "127.0.0.1:" in capfd.readouterr().err, 20)
+    finally:
+        child.remove()
+        child._process.wait(10)
+
+
+def test_whoever_has_it_serve_others_is_told_what_opens_its_page(tmp_path, capfd):
+    child, told = child_agent.start(tmp_path, "--port", "0", "--host", "0.0.0.0", "--simulate", "1"), ""
+
+    def link():
+        nonlocal told
+        told += capfd.readouterr().err
+        return re.search(r"^trainvitals: link +http://[0-9.]+:\d+/\?token=[\w-]{43}$", told, re.MULTILINE)
+
+    try:
+        assert wait_for(link, 20)
     finally:
         child.remove()
         child._process.wait(10)

@@ -18,6 +18,8 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "gpu_info": ("gpu", "uuid", "name", "pci_bus_id", "driver_version", "cuda_version", "vbios_version"),
     "mig": ("gpu", "uuid", "mig"),
     "xid": ("gpu", "uuid", "xid"),
+    # On page and terminal alone: numbers of processes are no labels for series.
+    "process": ("gpu", "uuid", "pid", "user", "command"),
     "host": (), "core": ("cpu",),
     "filesystem": ("mountpoint",), "disk": ("device",), "network": ("interface",),
     "ray": (), "ray_resource": ("resource",),
@@ -26,13 +28,14 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "nonfinite": ("run", "rank", "field"),
     "rank_gpu": ("run", "rank", "gpu", "uuid"),
     "source": ("source",),
+    "finding": ("kind", "severity", "run", "rank", "gpu", "uuid"),
     "agent": (), "build": ("version", "python_version"),
 }  # fmt: skip
 PREFIXES = {"gpu": "gpu_", "gpu_info": "gpu_", "mig": "gpu_mig_", "xid": "gpu_xid_", "host": "host_",
             "core": "host_", "filesystem": "host_filesystem_", "disk": "host_disk_",
             "network": "host_network_", "ray": "ray_cluster_",
-            "ray_resource": "ray_cluster_resource_", "source": "trainvitals_source_", "agent": "trainvitals_",
-            "build": "trainvitals_", "nonfinite": "training_"}  # fmt: skip
+            "ray_resource": "ray_cluster_resource_", "source": "trainvitals_source_", "finding": "trainvitals_",
+            "agent": "trainvitals_", "build": "trainvitals_", "nonfinite": "training_"}  # fmt: skip
 RUN_PREFIX = "training_"
 
 THROTTLE_REASONS = ("gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost",
@@ -42,6 +45,8 @@ THROTTLE_TIMES = ("power", "thermal", "sync_boost", "board_limit", "low_utilizat
                   "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake")  # fmt: skip
 RUN_STATUSES = ("running", "finished", "crashed", "preempted", "killed")
 PHASES = ("data_wait", "forward", "backward", "optimizer", "checkpoint", "evaluation", "other")
+# Those that may keep a run from its next step for long: whoever waits for that is told as they begin.
+LASTING_PHASES = ("checkpoint", "evaluation")
 CLOCKS = ("graphics", "sm", "memory")
 STEP_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -204,8 +209,8 @@ METRICS: tuple[Metric, ...] = (
     _host("disk_busy_seconds_total", "seconds", "slow", "Time with a request under way.", "disk", "counter"),
     _host("network_receive_bytes_total", "bytes", "slow", "Bytes received.", "network", "counter"),
     _host("network_transmit_bytes_total", "bytes", "slow", "Bytes sent.", "network", "counter"),
-    _host("network_receive_errors_total", "", "slow", "Packets lost or broken on receipt.", "network", "counter"),
-    _host("network_transmit_errors_total", "", "slow", "Packets lost or broken on sending.", "network", "counter"),
+    _host("network_receive_errors_total", "", "slow", "Packets broken on receipt.", "network", "counter"),
+    _host("network_transmit_errors_total", "", "slow", "Packets not sent for an error.", "network", "counter"),
     # A Ray cluster, where the agent is to watch one
     Metric("ray_cluster_nodes", "gauge", "", "ray", "ray", "fast", "Nodes of the Ray cluster that are alive."),
     Metric("ray_cluster_resource_used", "gauge", "", "ray_resource", "ray", "fast",
@@ -238,6 +243,8 @@ METRICS: tuple[Metric, ...] = (
     _run("training_step", "", "Number of the last step, as the run counts."),
     _run("training_phase_seconds_total", "seconds", "Wall time by what it went into.", kind="counter",
          split=Split("phase", PHASES)),
+    _run("training_phase_open_timestamp_seconds", "seconds", "Since when the rank evaluates or saves; absent while it "
+         "does not.", split=Split("phase", LASTING_PHASES)),
     _run("training_throughput_samples_per_second", "samples per second", "Samples a second.",
          field="throughput_samples_per_sec"),
     _run("training_tokens_per_second", "tokens per second", "Tokens a second."),
@@ -249,6 +256,8 @@ METRICS: tuple[Metric, ...] = (
     _own("source_up", "", "1 while the source answers.", "source"),
     _own("source_read_seconds", "seconds", "How long the source's slowest device took at the last tick.", "source"),
     _own("source_errors_total", "", "Reads that failed.", "source", "counter"),
+    _own("finding", "", "1 for each finding that is open.", "finding"),
+    _own("notify_channels", "", "Ways by which the agent itself tells people, and that work as far as it knows."),
     _own("samples_total", "", "Readings taken.", kind="counter"),
     _own("ticks_late_total", "", "Ticks that began late.", kind="counter"),
     _own("journal_records_total", "", "Journal records written.", kind="counter"),

@@ -3,15 +3,14 @@
 import argparse
 import functools
 import io
-import ipaddress
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainvitals import __version__, alert_commands, config
+from trainvitals import __version__, alert_commands, config, top_command
 from trainvitals.ending import end_on_signals, end_with
 from trainvitals.errors import SettingError, TrainVitalsError, install_words
 from trainvitals.examples import EXAMPLES
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
     from trainvitals.agent.service import Agent
     from trainvitals.sinks.supervisor import Sinks
     from trainvitals.sources import Source
-    from trainvitals.web.config import WebConfig
+    from trainvitals.web.access import Access
 
-_AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "expected_gpus", "node_price",
-                "per_core", "host_proc", "runs_cap", "node_cap", "ray_address", "log_format")  # fmt: skip
+_AGENT_FLAGS = ("dir", "interval", "host", "port", "allowed_hosts", "web_config", "token", "expected_gpus",
+                "node_price", "per_core", "host_proc", "runs_cap", "node_cap", "ray_address", "rules", "notify",
+                "heartbeat_url", "log_format")  # fmt: skip
 _AGENT_SETTINGS = ("interval", "expected_gpus", "node_price", "runs_cap", "node_cap")
 _SIMULATION_FLAGS = ("simulate", "scenario", "seed")
 Settings = dict[str, Any]
@@ -34,15 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    command = None
     try:
         parsed = _parse(arguments)
+        command = parsed.pop("command")
+        if parent := parsed.get("with_parent"):
+            threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+        return _attempt(command, parsed)
     except BrokenPipeError:
         return _finish(0)
-    command: Callable[[Settings, dict[str, Any]], int] = parsed.pop("command")
-    if parent := parsed.get("with_parent"):
-        threading.Thread(target=end_with, args=(parent,), daemon=True).start()
-    try:
-        return _attempt(command, parsed)
     except (KeyboardInterrupt, RuntimeError) as error:
         # Python 3.11 wraps what comes while it makes a class, as when a signal comes amid imports.
         if not isinstance(error.__cause__ or error, KeyboardInterrupt):
@@ -59,8 +59,6 @@ def _attempt(command: Callable[[Settings, dict[str, Any]], int], parsed: dict[st
         if (error.name or "").startswith("trainvitals"):
             raise
         return _complain(f"{error.name} is missing: {install_words('web')}")
-    except BrokenPipeError:
-        return _finish(0)
 
 
 def _finish(status: int) -> int:
@@ -80,24 +78,30 @@ def _complain(text: str) -> int:
     return 2
 
 
-def serve(settings: Settings, _: dict[str, Any]) -> int:
+def serve(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals.sources.ray import clusters
+    from trainvitals.web.access import choose
 
     end_on_signals()
-    return _serve(settings, [*_sources(settings), *clusters(settings["ray_address"])])
+    environ = config.environment(flags)
+    sources = [*_sources(settings, _journal(settings)), *clusters(settings["ray_address"])]
+    return _serve(settings, sources, choose(settings, environ), environ)
 
 
 def demo(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals import demo as simulated
     from trainvitals import demo_nodes
     from trainvitals.sources.host import HostSource
+    from trainvitals.web.access import choose
 
     end_on_signals()
+    access = choose(settings, config.environment(flags))
     names, listening = demo_nodes.names(flags["nodes"]), demo_nodes.bind_all(settings, flags["nodes"])
-    with simulated.trainer(settings["seed"], names) as folder, demo_nodes.others(folder, settings, listening):
+    with simulated.trainer(settings["seed"], names) as folder, demo_nodes.others(folder, settings, access, listening):
         sources: list[Source] = [simulated.gpus(0, len(names), settings["seed"]),
                                  HostSource(settings["per_core"], settings["host_proc"])]  # fmt: skip
-        return _serve(settings, sources, simulated.root_of(folder, names, 0), listening[0], simulated.announce)
+        root = simulated.root_of(folder, names, 0)
+        return _serve(settings, sources, access, {}, root, listening[0], simulated.announce)
 
 
 def once(settings: Settings, flags: dict[str, Any]) -> int:
@@ -130,28 +134,30 @@ def doctor(settings: Settings, _: dict[str, Any]) -> int:
 def monitor(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals import monitor as watching
 
-    return watching.run(settings, _sources(settings), _agent, ticks=not flags["no_console"])
+    return watching.run(settings, _sources(settings, _journal(settings)), _agent, ticks=not flags["no_console"])
 
 
 def sync(settings: Settings, flags: dict[str, Any]) -> int:
     from trainvitals.sinks.sync import run
 
     end_on_signals()
-    return run(flags["run"], settings["to"] or (), settings["dir"] or _root())
+    return run(flags["run"], settings["to"] or (), _journal(settings))
 
 
-def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = None, listening: Any = None,
+def _serve(settings: Settings, sources: "Sequence[Source]", access: "Access", environ: Mapping[str, str],
+           root: Path | None = None, listening: Any = None,
            announce: Callable[[Tell], None] | None = None) -> int:  # fmt: skip
     from trainvitals.console import greet, set_up_logging, teller
-    from trainvitals.web import config as web_config
+    from trainvitals.telling import Telling
+    from trainvitals.web.access import addresses
     from trainvitals.web.app import make_app
     from trainvitals.web.server import serve as serve_app
 
     process_id = uuid.uuid4().hex[:12]
     set_up_logging(settings["log_format"], process_id)
     tell = teller(settings["log_format"], process_id)
-    guard = web_config.load(settings["web_config"])
-    agent = _agent(settings, sources, root=root)
+    telling = Telling(settings, environ, is_demo=announce is not None)
+    agent = _agent(settings, sources, root=root, engine=telling.engine, tell=telling.tell, ways=telling.ways)
     # What a demo shows belongs nowhere else.
     sinks = _sinks(() if announce else settings["sinks"], settings["sink_runs"], agent)
     words: dict[str, Any] = {"demo": announce is not None}
@@ -160,27 +166,24 @@ def _serve(settings: Settings, sources: "Sequence[Source]", root: Path | None = 
     try:
         listening = listening or _bind(settings)
         sinks.start()
-        words |= _address_words(listening, guard)
+        telling.start(agent)
+        words |= (found := addresses(listening, access))
+        agent.tell_address(found["address"])
         greeter.start()
         if announce:
             threading.Thread(target=announce, args=(tell,), daemon=True).start()
-        serve_app(make_app(agent, guard, settings["allowed_hosts"]), listening, guard)
+        app = make_app(agent, access.config, settings["allowed_hosts"], token=access.token)
+        serve_app(app, listening, access.config)
     except KeyboardInterrupt:
         pass  # told to end before the server listened to that
     finally:
         agent.stop()
+        telling.stop()
         sinks.stop()
     if greeter.ident:
         greeter.join(1.0)
     tell("Ended.")
     return 0
-
-
-def _address_words(listening: Any, guard: "WebConfig") -> dict[str, Any]:
-    host, port = listening.getsockname()[:2]
-    scheme = "https" if guard.tls else "http"
-    is_open = not (ipaddress.ip_address(host).is_loopback or guard.users)
-    return {"address": f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}", "is_open": is_open}
 
 
 def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None = None, **log: Any) -> "Agent":
@@ -189,7 +192,7 @@ def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None
 
     # Simulated readings never stand among real ones.
     host = f"{host_name()}-simulated" if settings["simulate"] else host_name()
-    return Agent(sources, root or settings["dir"] or _root(), host=host, **log,
+    return Agent(sources, root or _journal(settings), host=host, **log,
                  **{name: settings[name] for name in _AGENT_SETTINGS})  # fmt: skip
 
 
@@ -207,16 +210,17 @@ def _bind(settings: Settings) -> Any:
     return bind(settings["host"], settings["port"])
 
 
-def _root() -> Path:
+def _journal(settings: Settings) -> Path:
     from trainvitals.journal.layout import find_root
 
-    return find_root()
+    return settings["dir"] or find_root()
 
 
-def _sources(settings: Settings) -> "list[Source]":
+def _sources(settings: Settings, journal: Path | None = None) -> "list[Source]":
+    """Of a command without a journal the host tells its local disks alone."""
     from trainvitals.sources.host import HostSource
 
-    host = HostSource(settings["per_core"], settings["host_proc"])
+    host = HostSource(settings["per_core"], settings["host_proc"], journal)
     if settings["simulate"]:
         from trainvitals.sources.simulated import SimulatedSource
 
@@ -279,6 +283,7 @@ def _parser() -> argparse.ArgumentParser:
     syncing = _command(commands, "sync", sync, "everything of one run to TensorBoard, W&B or MLflow", "to", "dir")
     syncing.add_argument("run", metavar="RUN", help="a run's id, or the path of its folder")
     alert_commands.add(functools.partial(_command, commands))
+    top_command.add(functools.partial(_command, commands), _sources, _agent, _journal)
     return parser
 
 

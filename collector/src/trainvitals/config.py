@@ -21,7 +21,11 @@ _NEXT_SINK = re.compile(r",(?=\s*(?:\w+=|,|$))")
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"([0-9.]+)([kmgt]?)(?:i?b)?")
 # As Docker Compose reads it: a value in quotes, or up to a blank and "#".
-_ENV_LINE = re.compile(r"""(?:export\s+)?(\w+)\s*=\s*(?:(?:"([^"]*)"|'([^']*)'|(?!["'#])(.*?))(?:\s+#.*)?|#.*)""")
+_ENV_LINE = re.compile(
+    r"""(?:export\s+)?(\w+)\s*=\s*(?:(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(?!["'#])(.*?))(?:\s+#.*)?|#.*)"""
+)
+# Between double quotes, as Compose has it.
+_ESCAPED = re.compile(r'\\([\\$"])')
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
@@ -115,6 +119,12 @@ def sinks(value: str) -> tuple[str, ...]:
     return found
 
 
+def channels(value: str) -> str:
+    """give alertmanager=URL, email, slack, webhook=URL or apprise=URL; checked where they are made, for it may hold
+    secrets"""
+    return value
+
+
 def plain(value: str) -> str:
     """give a text"""
     return value
@@ -159,6 +169,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("port", whole(0, 65535), 8080, "port of the page and /metrics (default: 8080; 0: any free one)"),
         Setting("allowed_hosts", names, (), "more names by which the page may be called, separated by commas"),
         Setting("web_config", readable_file, None, "TLS and basic auth, a file as Prometheus's exporters take it"),
+        Setting("token", plain, "", "what opens the page, or none (default: one is made where others reach it)"),
         Setting("simulate", whole(0, 64), 0, "show this many simulated GPUs in place of real ones"),
         Setting("scenario", one_of(*SCENARIOS), "healthy", f"what the simulated GPUs do: {', '.join(SCENARIOS)}"),
         Setting("seed", whole(0, 2**31), 0, "seed of the simulation (default: 0)"),
@@ -169,6 +180,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("ray_address", plain, "", "watch this Ray cluster too: auto, or its head's HOST:PORT"),
         Setting("runs_cap", size, 2 * 2**30, "disk space for runs (default: 2GiB); finished ones go first"),
         Setting("node_cap", size, 512 * 2**20, "disk space for the node's own lines (default: 512MiB)"),
+        Setting("rules", readable_file, None, "rules and thresholds of your own, an alerts.yml"),
         Setting("gpu", gpu_list, None, "the GPU to monitor"),
         Setting("gpus", gpu_list, None, "the GPUs to monitor, separated by commas (default: all)"),
         Setting("prometheus_port", whole(1, 65535), None, "serve /metrics on this port too"),
@@ -179,14 +191,23 @@ SETTINGS: dict[str, Setting] = {
         Setting("to", sinks, None, "where to: tensorboard=DIR, wandb=PROJECT, mlflow=URI; may be given again"),
         Setting("wandb_project", plain, "", "hand the GPUs' series on to this W&B project"),
         Setting("wandb_run_name", plain, "", "the name that they get there (default: this host's)"),
+        Setting(
+            "remote", plain, "", "the dashboard reads that agent, such as http://gpu1:8080 (default: the one here)"
+        ),
+        Setting("ascii", truth, None, "the dashboard draws with ASCII alone (default: where the locale has no UTF-8)"),
+        Setting("save_dir", folder, None, "folder for what the dashboard saves (default: the working directory)"),
+        Setting("notify", channels, "", "tell people: alertmanager=URL, email, slack, webhook=URL, apprise=URL …"),
+        Setting("heartbeat_url", plain, "", "call this address each minute while all is well: a dead man's switch"),
         Setting("log_format", one_of("text", "json"), "text", "text or json (default: text)"),
     )
 }
 FLAGS_ONLY = frozenset({"gpu", "gpus", "to"})
 # What other parts read: the trainer's side, the journal and the stack.
 _KNOWN = {setting.variable for setting in SETTINGS.values()} | {
-    PREFIX + name for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY", "BIND", "USER", "URL")
-}
+    PREFIX + name
+    for name in ("DIR", "ENV_FILE", "RUN_ID", "HOSTNAME", "NOTIFY_FILE", "HEARTBEAT_URL_FILE", "TOKEN_FILE", "BIND",
+                 "USER", "URL")
+}  # fmt: skip
 
 
 def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
@@ -195,10 +216,14 @@ def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
         setting = SETTINGS[name]
         if setting.check is truth:
             parser.add_argument(setting.flag, dest=name, action="store_const", const="true", help=setting.help)
-        elif setting.check is sinks:
-            parser.add_argument(setting.flag, dest=name, action=_Joined, metavar="SINK", help=setting.help)
+        elif setting.check in _JOINED:
+            parser.add_argument(setting.flag, dest=name, action=_Joined, metavar=_JOINED[setting.check],
+                                help=setting.help)  # fmt: skip
         else:
             parser.add_argument(setting.flag, dest=name, metavar=_metavar(setting), help=setting.help)
+
+
+_JOINED: dict[Callable[[str], Any], str] = {sinks: "SINK", channels: "CHANNEL"}
 
 
 class _Joined(argparse.Action):
@@ -225,6 +250,11 @@ def _refuse_unknown(where: str, names: Mapping[str, str]) -> None:
             raise TrainVitalsError(f"{where}{name} is no setting: the nearest one is {nearest}")
 
 
+def environment(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Of names that are not ours too, as SMTP_HOST: the file's lines, and over them what the environment sets."""
+    return {**_env_file(flags, environ)[1], **{name: value for name, value in environ.items() if value}}
+
+
 def _env_file(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     setting = Setting("env_file", readable_file, None, "")
     flag = flags.get("env_file")
@@ -245,7 +275,8 @@ def read_env_lines(path: Path) -> dict[str, str]:
         match = _ENV_LINE.fullmatch(text)
         if not match:
             raise SettingError(f"{path}: line {number}", "(not shown)", "write KEY=value, with quotes in pairs or none")
-        pairs[match[1]] = next((part for part in match.groups()[1:] if part is not None), "")
+        _, escaped, literal, plain = match.groups()
+        pairs[match[1]] = _ESCAPED.sub(r"\1", escaped) if escaped else literal or plain or ""
     return pairs
 
 

@@ -168,18 +168,20 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}%"
 
 
-NOT_HERE = ("This is the agent alone. It keeps no long-term metrics and pages nobody: for that let a Prometheus\n"
-            "scrape the address above. `{} doctor` says what else could be found, and why not.")  # fmt: skip
+# Nobody tells the agent whether somebody scrapes it, as in the stack: this is true of both.
+NOT_HERE = ("Long-term metrics and alerts come from a Prometheus that scrapes the address above, never from the agent\n"
+            "by itself. `{} doctor` says what else could be found, and why not.")  # fmt: skip
 
 
 def welcome(*, node: str, address: str, journal: str, snapshot: Snapshot, sources: dict[str, SourceState],
-            demo: bool = False, is_open: bool = False) -> str:  # fmt: skip
+            demo: bool = False, is_open: bool = False, link: str = "") -> str:  # fmt: skip
     """In plain words what runs, what was found, and what was not."""
-    rows = [("page", f"{address}/"), ("metrics", f"{address}/metrics, for Prometheus"), ("journal", journal)]
+    rows = [("page", f"{address}/"), ("link", link), ("metrics", f"{address}/metrics, for Prometheus")]
+    rows = [row for row in rows if row[1]] + [("journal", journal)]
     rows += [("GPUs", text) for text in gpu_words(snapshot, sources)]
     rows += [("host", host_words(snapshot))]
     if is_open:
-        rows += [("note", "everyone who reaches this address can read it: --web-config asks for a password")]
+        rows += [("note", "everyone who reaches this address can read it, and silence what it tells: give a --token")]
     what = "shows a simulated node and run" if demo else f"watches this machine ({node})"
     told = "\n".join(f"  {name:<9}{text}" for name, text in rows)
     return f"TrainVitals {trainvitals.__version__} {what}.\n\n{told}\n\n{NOT_HERE.format(typed())}\nCtrl-C ends it."

@@ -14,7 +14,7 @@ from trainvitals.agent.service import Agent
 from trainvitals.journal.layout import host_name
 from trainvitals.sources import Source
 from trainvitals.sources.host import HostSource
-from trainvitals.web import config as web_config
+from trainvitals.web.access import Access
 from trainvitals.web.app import make_app
 from trainvitals.web.server import bind, serving_beside
 
@@ -35,9 +35,9 @@ def bind_all(settings: dict[str, Any], nodes: int) -> list[socket.socket]:
 
 
 @contextmanager
-def others(folder: Path, settings: dict[str, Any], listening: Sequence[socket.socket]) -> Iterator[None]:
+def others(folder: Path, settings: dict[str, Any], access: Access,
+           listening: Sequence[socket.socket]) -> Iterator[None]:  # fmt: skip
     """All nodes but the first, which the command itself serves."""
-    guard = web_config.load(settings["web_config"])
     told = names(len(listening))
     with ExitStack() as running:
         for node in range(1, len(listening)):
@@ -49,6 +49,6 @@ def others(folder: Path, settings: dict[str, Any], listening: Sequence[socket.so
                           node_price=settings["node_price"])  # fmt: skip
             agent.start()
             running.callback(agent.stop)
-            app = make_app(agent, guard, settings["allowed_hosts"])
-            running.enter_context(serving_beside(app, listening[node], guard))
+            app = make_app(agent, access.config, settings["allowed_hosts"], token=access.token)
+            running.enter_context(serving_beside(app, listening[node], access.config))
         yield

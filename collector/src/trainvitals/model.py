@@ -6,10 +6,13 @@ What a source could not tell is not in `values`: unknown is absent, never 0.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Tier = Literal["fast", "slow", "rare"]
 Labels = tuple[tuple[str, str], ...]
+Severity = Literal["page", "ticket", "info"]
+# The worst first.
+SEVERITIES: tuple[Severity, ...] = ("page", "ticket", "info")
 
 
 class Histogram(NamedTuple):
@@ -53,6 +56,8 @@ class Snapshot(NamedTuple):
     readings: tuple[Reading, ...]
     # Runs that ended a while ago: shown, but no series any more.
     past: tuple[Reading, ...] = ()
+    # How far each run is, by its name: its speed, its end in sight, its cost.
+    progress: Mapping[str, Mapping[str, Any]] = {}
 
     def of(self, scope: str) -> Iterator[Reading]:
         return (reading for reading in self.readings if reading.scope == scope)

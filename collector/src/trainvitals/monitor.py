@@ -156,4 +156,4 @@ def _wait(agent: Agent, listening: Any, ended: threading.Event) -> None:
         from trainvitals.web.server import serve
 
         log.info("metrics on http://127.0.0.1:%d/metrics", listening.getsockname()[1])
-        serve(make_app(agent), listening, WebConfig())
+        serve(make_app(agent), listening, WebConfig(), ended)

@@ -1,11 +1,12 @@
 """The history: three lanes, gaps that stay gaps, and a month in little memory."""
 
+import math
 import subprocess
 import sys
 
 import pytest
 
-from trainvitals.agent.history import HISTORY_FIELDS, LANES, History
+from trainvitals.agent.history import HISTORY_FIELDS, HOST, LANES, History
 
 NOW = 1_753_878_896.0
 FIELD = "temperature_celsius"
@@ -84,7 +85,8 @@ def test_values_beyond_the_scale_stop_at_its_end_and_unknown_ones_are_gaps() -> 
 
 def test_every_value_a_gpu_can_show_comes_back_as_precise_as_it_is_read() -> None:
     history = History()
-    for name, unit in HISTORY_FIELDS.items():
+    for name in HISTORY_FIELDS:
+        unit = 0.0625 if name == "power_draw_watts" else 0.01
         history.put("0", NOW, {name: 87.1234})
         assert history.points("0", name, NOW, NOW, NOW)[1][0].mean == pytest.approx(87.1234, abs=unit / 2)
 
@@ -101,7 +103,7 @@ def test_a_month_of_eight_gpus_takes_at_most_8_mib() -> None:
     """Filled to the brim in a process of its own, measured by what the kernel counts."""
     script = """
 import psutil
-from trainvitals.agent.history import HISTORY_FIELDS, LANES, History
+from trainvitals.agent.history import HISTORY_FIELDS, HOST, LANES, History
 history = History()
 values = dict.fromkeys(HISTORY_FIELDS, 50.0)
 before = psutil.Process().memory_info().rss
@@ -146,3 +148,50 @@ def test_what_is_replayed_never_sets_the_present_back() -> None:
     put(history, NOW, 50)
     put(history, NOW - 3000, 40, replayed=True)
     assert points(history, NOW)[1] == [(NOW, 50, 50)]
+
+
+def test_points_may_be_fewer_and_keep_the_peak_and_the_gap() -> None:
+    history = History()
+    start = NOW - NOW % 60 - 600
+    for second in range(600):
+        if not 120 <= second < 240:
+            put(history, start + second, 90.0 if second == 301 else 50.0)
+    width, found = history.points("0", FIELD, start, start + 599, start + 599, 10)
+    assert width == 60
+    assert [point.peak for point in found] == [50, 50, None, None, 50, 90, 50, 50, 50, 50]
+    assert found[5].mean == pytest.approx(50 + 40 / 60, abs=0.01)
+    assert [point.timestamp for point in found] == [start + 60 * number for number in range(10)]
+
+
+def test_points_stay_where_they_are_as_time_goes_on() -> None:
+    history = History()
+    for second in range(200):
+        put(history, NOW + second, 50.0)
+    for late in range(12):
+        found = history.points("0", FIELD, NOW + late, NOW + 150 + late, NOW + 200, 15)[1]
+        assert found and all(point.timestamp % 10 == 0 for point in found)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1234.5, 7e9, 3.3e13])
+def test_bytes_of_every_size_are_kept_to_a_thousandth(value: float) -> None:
+    history = History()
+    history.put(HOST, NOW, {"network_receive_bytes_per_second": value, "cpu_iowait_ratio": 0.0123})
+    [point] = history.points(HOST, "network_receive_bytes_per_second", NOW, NOW, NOW)[1]
+    assert point.mean == pytest.approx(value, rel=0.001, abs=0.001)
+    assert history.points(HOST, "cpu_iowait_ratio", NOW, NOW, NOW)[1][0].mean == 0.0123
+    assert history.gpus() == []
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "7", None])
+def test_what_is_no_number_is_a_gap(value: object) -> None:
+    history = History()
+    history.put(HOST, NOW, {"cpu_usage_percent": value})
+    assert history.points(HOST, "cpu_usage_percent", NOW, NOW, NOW)[1] == []
+
+
+@pytest.mark.parametrize(("seconds", "width"), [(3600, 1), (86400, 10), (30 * 86400, 60)])
+def test_a_span_that_was_asked_for_a_moment_before_the_last_tick_is_as_fine_as_ever(seconds: int, width: int) -> None:
+    history = History()
+    put(history, NOW - 10, 50.0)
+    assert points(history, NOW - seconds - 5, NOW - 5)[0] == width
+    assert points(history, NOW - 1.1 * seconds)[0] >= min(60, 10 * width)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.collector.support import wait_for
 from trainvitals.agent import runs as module
-from trainvitals.agent.run_folder import Contents
+from trainvitals.agent.run_folder import Contents, Shelf
 from trainvitals.agent.run_state import RankState
 from trainvitals.agent.runs import Runs
 from trainvitals.clock import Clock
@@ -274,7 +274,7 @@ def test_hostile_contents_are_counted_and_skipped(tmp_path: Path, trainers: list
 def test_a_listener_hears_of_a_record_at_once(tmp_path: Path, follower: Runs, trainers: list[Trainer]) -> None:
     heard: list[tuple[str, int, int]] = []
 
-    def listen(run: str, rank: int, records: list[Record]) -> None:
+    def listen(run: str, rank: int, records: list[Record], are_events: bool) -> None:
         heard.extend((run, rank, record["step"]) for record in records if "step" in record)
 
     follower.listeners.append(listen)
@@ -408,6 +408,33 @@ def test_a_link_to_a_run_is_no_second_run(tmp_path: Path, trainers: list[Trainer
     runs = Runs(tmp_path, "here")
     runs.update()
     assert {reading.label("run") for reading in runs.readings()} == {"gemma"}
+
+
+def test_a_link_that_may_not_be_followed_hides_no_run(tmp_path: Path, trainers: list[Trainer]) -> None:
+    """In a folder that everybody may write to, the kernel follows no link of another user, not even for a look."""
+    trainers.append(Trainer(tmp_path))
+    (tmp_path / "runs").chmod(0o1777)
+    link = tmp_path / "runs" / "latest"
+    link.symlink_to("gemma")
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(PermissionError):
+        link.stat()
+    runs = Runs(tmp_path, "here")
+    runs.update()
+    assert {reading.label("run") for reading in runs.readings()} == {"gemma"}
+
+
+def test_runs_that_cannot_be_listed_are_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "runs").write_text("")
+    shelf = Shelf(tmp_path / "runs")
+    assert [shelf.runs(), shelf.runs(), shelf.errors] == [None, None, 1]
+    assert [record.message for record in caplog.records] == [
+        f"{tmp_path}/runs cannot be listed (Not a directory): new runs are not seen"
+    ]
+    (tmp_path / "runs").unlink()
+    assert [shelf.runs(), shelf.errors] == [None, 1], "that nobody trained yet is no error"
+    (tmp_path / "runs" / "gemma").mkdir(parents=True)
+    assert shelf.runs() == [tmp_path / "runs" / "gemma"]
 
 
 def test_a_small_file_replaced_within_one_tick_of_the_clock_is_read_again(tmp_path: Path) -> None:

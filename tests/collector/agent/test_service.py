@@ -57,7 +57,13 @@ def test_a_tick_becomes_a_snapshot_lines_and_history(tmp_path: Path) -> None:
         assert agent.history.gpus() == ["0", "1"]
         assert node_value(agent, "gpu_count") == 2
         wait_for(lambda: node_value(agent, "cpu_usage_percent") is not None)
-    assert lines(tmp_path, "host_metrics_*.jsonl")
+        wait_for(lambda: "filesystems" in _host_fields(tmp_path))
+    assert _host_fields(tmp_path) >= {"cpu_usage_percent", "source_up_simulated", "journal_records_dropped_total",
+                                      "gpu_count", "gpu_expected_count"}  # fmt: skip
+
+
+def _host_fields(root: Path) -> set[str]:
+    return {name for line in lines(root, "host_metrics_*.jsonl") for name in line}
 
 
 def test_a_second_agent_on_the_same_journal_is_turned_away(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ VALUES: dict[str, tuple[tuple[str, Any], tuple[str, Any], tuple[str, Any]]] = {
     "host": (("::1", "::1"), ("0.0.0.0", "0.0.0.0"), ("localhost", "localhost")),
     "port": (("0", 0), ("1", 1), ("65535", 65535)),
     "allowed_hosts": (("a", ("a",)), ("a, b", ("a", "b")), ("c,,", ("c",))),
+    "token": (("a", "a"), ("none", "none"), ("b", "b")),
     "simulate": (("0", 0), ("1", 1), ("64", 64)),
     "scenario": (("hot", "hot"), ("lost", "lost"), ("idle", "idle")),
     "seed": (("1", 1), ("2", 2), ("3", 3)),
@@ -43,6 +44,11 @@ VALUES: dict[str, tuple[tuple[str, Any], tuple[str, Any], tuple[str, Any]]] = {
     "to": (("wandb=a", ("wandb=a",)), ("mlflow=b", ("mlflow=b",)), ("wandb=c,", ("wandb=c",))),
     "wandb_project": (("a", "a"), ("b", "b"), ("c", "c")),
     "wandb_run_name": (("a", "a"), ("b", "b"), ("c", "c")),
+    "remote": (("a", "a"), ("http://b:8080", "http://b:8080"), ("c:1", "c:1")),
+    "ascii": (("true", True), ("0", False), ("YES", True)),
+    "save_dir": (("/a", Path("/a")), ("/b", Path("/b")), ("/c", Path("/c"))),
+    "notify": (("email,slack", "email,slack"), ("webhook=https://a/b", "webhook=https://a/b"), ("slack", "slack")),
+    "heartbeat_url": (("https://a/1", "https://a/1"), ("https://a/2", "https://a/2"), ("https://a/3", "https://a/3")),
     "log_format": (("text", "text"), ("json", "json"), ("text", "text")),
 }
 
@@ -64,7 +70,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_setting_is_tried_below() -> None:
-    assert VALUES.keys() | {"web_config"} == SETTINGS.keys()
+    assert VALUES.keys() | {"web_config", "rules"} == SETTINGS.keys()
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -87,10 +93,11 @@ def test_a_flag_that_is_on_wins_too(write: Write) -> None:
     assert config.load({"per_core": "true", "env_file": path}, {"TRAINVITALS_PER_CORE": "no"})["per_core"] is True
 
 
-def test_the_web_configuration_is_a_file(write: Write) -> None:
+@pytest.mark.parametrize("name", ["web_config", "rules"])
+def test_what_a_file_holds_is_named_by_its_path(name: str, write: Write) -> None:
     path = write("")
-    assert config.load({"web_config": str(path)}, {})["web_config"] == path
-    assert config.load({}, {"TRAINVITALS_WEB_CONFIG": str(path)})["web_config"] == path
+    assert config.load({name: str(path)}, {})[name] == path
+    assert config.load({}, {f"TRAINVITALS_{name.upper()}": str(path)})[name] == path
 
 
 def test_an_empty_variable_is_none_at_all(write: Write) -> None:
@@ -128,6 +135,7 @@ BAD = [
     ("gpu", ("", "a", "-1", "0,", "1.5")),
     ("gpus", ("", "a", "-1", "0,,1", "0-3")),
     ("web_config", ("/nothing/there.yml", "/", "", "a\0b")),
+    ("rules", ("/nothing/there.yml", "/", "", "a\0b")),
     ("scenario", ("nonsense", "HOT", "")),
     ("simulate", ("-1", "65", "eight", "")),
     ("seed", ("-1", "x", "1e3")),
@@ -139,15 +147,16 @@ BAD = [
     ("summary_interval", ("-1", "nan", "86401", "")),
     ("sinks", ("", "wandb", "wandb=", "aim=x", "wandb=a,x=b", "=a")),
     ("log_format", ("xml", "JSON", "")),
+    ("save_dir", ("relative", "")),
 ]  # fmt: skip
 COMMANDS = {"gpu": "monitor", "gpus": "monitor", "prometheus_port": "monitor", "summary_interval": "monitor",
-            "log_dir": "monitor"}  # fmt: skip
+            "log_dir": "monitor", "save_dir": "top"}  # fmt: skip
 
 
 def test_every_setting_that_can_be_wrong_is_tried() -> None:
     assert {name for name, _ in BAD} == SETTINGS.keys() - {
         "host", "allowed_hosts", "per_core", "sink_runs", "to", "wandb_project", "wandb_run_name",
-        "ray_address"}  # fmt: skip
+        "ray_address", "notify", "heartbeat_url", "token", "remote", "ascii"}  # fmt: skip
 
 
 # From a flag a folder is taken from where one stands.
@@ -259,6 +268,6 @@ def test_a_name_that_is_none_is_told_with_the_nearest(name: str, nearest: str, w
 
 
 def test_names_of_others_are_left_alone(write: Write) -> None:
-    others = ("RUN_ID", "HOSTNAME", "NOTIFY", "ENV_FILE", "DIR")
+    others = ("RUN_ID", "HOSTNAME", "NOTIFY_FILE", "HEARTBEAT_URL_FILE", "TOKEN_FILE", "ENV_FILE", "DIR")
     path = str(write("".join(f"TRAINVITALS_{name}=/x\n" for name in others) + "TRAINVITALS=x\nPORT=x\nTRAINVITALSX=1"))
     assert config.load({"env_file": path}, {"TRAINVITALS": "x", "trainvitals_x": "y"})["port"] == 8080

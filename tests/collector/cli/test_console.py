@@ -100,5 +100,12 @@ def test_logs_as_json_bear_the_run_where_there_is_one() -> None:
 def test_an_open_address_is_pointed_out(is_open: bool, told: bool) -> None:
     words = console.welcome(node="n", address="http://0.0.0.0:1", journal="/j", snapshot=EMPTY, sources={},
                             is_open=is_open)  # fmt: skip
-    assert ("--web-config" in words) is told
+    assert ("everyone who reaches this address" in words and "--token" in words) is told
     assert "http://0.0.0.0:1/metrics" in words
+
+
+def test_the_words_at_the_start_hold_in_the_stack_too() -> None:
+    """Nobody told the agent whether a Prometheus scrapes it."""
+    words = console.welcome(node="n", address="http://0.0.0.0:1", journal="/j", snapshot=EMPTY, sources={})
+    assert "alerts come from a Prometheus that scrapes the address above" in words
+    assert "alone" not in words and "nobody" not in words

@@ -31,11 +31,15 @@ def write(round):
             returned[0] = number
         number += 1
 
+deadline = time.monotonic() + 120
 for round in range(rounds):
     returned[0] = -1
     writer = os.fork()
     if not writer:
         write(round)
+    # Every other one is left alone until it has written, however busy the machine is; the rest may be killed before.
+    while round % 2 and returned[0] < 0 and time.monotonic() < deadline:
+        time.sleep(0.0005)
     time.sleep(chance.random() * 0.012)
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
@@ -61,4 +65,4 @@ def test_a_killed_writer_loses_nothing_that_it_was_told_is_written(tmp_path: Pat
     for number, last in enumerate(returned):
         written = [n for at, n in found if at == number]
         assert written in (list(range(last + 1)), list(range(last + 2))), f"round {number}"
-    assert sum(last >= 0 for last in returned) > ROUNDS // 2
+    assert sum(last >= 0 for last in returned) >= ROUNDS // 2

@@ -87,3 +87,12 @@ def test_a_link_in_place_of_a_shared_folder_opens_nobodys_folder_to_all(tmp_path
     layout.make_shared(tmp_path / "journal" / "gpu")
     assert (tmp_path / "private").stat().st_mode & 0o7777 == 0o700
     assert (tmp_path / "journal" / "gpu").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_an_index_is_no_report_of_an_agent(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+    (folder / "sinks").mkdir(parents=True)
+    for name in ("gpu1.jsonl", "gpu2.jsonl", layout.index_file("gpu1", 0), layout.index_file("gpu1", 12), "gpu1.txt"):
+        (folder / name).touch()
+    assert [path.name for path in layout.reports(tmp_path)] == ["gpu1.jsonl", "gpu2.jsonl"]
+    assert layout.reports(tmp_path / "none") == []

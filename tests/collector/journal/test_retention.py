@@ -231,6 +231,16 @@ def test_a_run_is_as_young_as_its_youngest_file(tmp_path: Path) -> None:
     assert left(tmp_path) == {"long"}
 
 
+def test_that_somebody_looked_at_a_run_keeps_it_no_longer_and_its_index_counts(tmp_path: Path) -> None:
+    run(tmp_path, "looked at", 9 * DAY)
+    index = tmp_path / "runs" / "looked at" / "agent" / layout.index_file("host", 0)
+    index.write_bytes(b"x" * 500)
+    run(tmp_path, "young", DAY)
+    assert sweep_runs(tmp_path, NOW, cap=10_000) == 2 * 1010 + 500
+    assert sweep_runs(tmp_path, NOW, cap=1500) == 1010
+    assert left(tmp_path) == {"young"}
+
+
 def test_a_live_run_stays_whatever_the_cap(tmp_path: Path) -> None:
     run(tmp_path, "dead", 2 * DAY)
     holder = python(HOLDER, tmp_path, "alive")
@@ -274,6 +284,15 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "runs" / "link").symlink_to(outside)
     sweep_runs(tmp_path, NOW, cap=0)
     assert (outside / "precious").exists()
+    assert not folder.exists()
+
+
+def test_a_link_that_may_not_be_followed_keeps_no_old_run(tmp_path: Path) -> None:
+    folder = run(tmp_path, "old", 9 * DAY)
+    (tmp_path / "runs").chmod(0o1777)
+    (tmp_path / "runs" / "latest").symlink_to("old")
+    os.chown(tmp_path / "runs" / "latest", 65534, 65534, follow_symlinks=False)
+    sweep_runs(tmp_path, NOW, cap=0)
     assert not folder.exists()
 
 

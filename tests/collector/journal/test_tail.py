@@ -155,6 +155,21 @@ def test_what_is_no_file_is_counted_and_keeps_nobody(tmp_path: Path) -> None:
     for count, path in enumerate(odd, start=1):
         assert reader.read(path) == []
         assert reader.errors == count
+        assert reader.read(path) == []
+        assert reader.errors == count, "it is one error, however often it is tried"
+
+
+def test_an_error_that_comes_again_is_another(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    reader = following(path)
+    for count in (1, 2):
+        path.mkdir()
+        assert reader.read(path) == []
+        assert reader.errors == count
+        path.rmdir()
+        add(path, line(count))
+        assert read(reader, path) == [count]
+        path.unlink()
 
 
 def test_a_missing_file_is_no_error(tmp_path: Path) -> None:

@@ -25,14 +25,14 @@ class Answer:
         return json.loads(self.body)
 
 
-def ask(app: ASGIApp, path: str, headers: Mapping[str, str] = LOCAL, method: str = "GET") -> Answer:
+def ask(app: ASGIApp, path: str, headers: Mapping[str, str] = LOCAL, method: str = "GET", body: bytes = b"") -> Answer:
     """`path` may have a query. The client leaves when the answer is complete."""
-    return asyncio.run(_ask(app, path, headers.items(), method))
+    return asyncio.run(_ask(app, path, headers.items(), method, body))
 
 
-async def _ask(app: ASGIApp, path: str, headers: Iterable[tuple[str, str]], method: str) -> Answer:
+async def _ask(app: ASGIApp, path: str, headers: Iterable[tuple[str, str]], method: str, body: bytes) -> Answer:
     answer, left = Answer(), asyncio.Event()
-    told = iter([{"type": "http.request", "body": b"", "more_body": False}])
+    told = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Message:
         for message in told:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
@@ -11,8 +12,8 @@ from trainvitals.agent.service import Agent
 from trainvitals.web.app import STATIC, make_app
 from trainvitals.web.config import WebConfig
 
-PAGES = ("/", "/api/v1/snapshot", "/api/v1/history", "/api/v1/stream", "/static/page.js", "/nothing")
-THERE = ("/", "/metrics", "/healthz", "/api/v1/snapshot", "/api/v1/history", "/api/v1/stream", "/static/page.js")
+PAGES = ("/", "/api/v1/snapshot", "/api/v1/node", "/api/v1/stream", "/static/js/main.js", "/nothing")
+THERE = ("/", "/metrics", "/healthz", "/api/v1/snapshot", "/api/v1/node", "/api/v1/stream", "/static/js/main.js")
 MACHINES = ("/metrics", "/healthz")
 OTHER_METHODS = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "ANY")
 
@@ -85,7 +86,7 @@ def test_head_is_answered_at_once(app: Starlette, path: str) -> None:
     assert status(app, path, LOCAL, "HEAD") == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/nothing", "/api/v1/history?gpu=x"])
+@pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/nothing", "/api/v1/node?gpu=x"])
 def test_every_answer_bears_the_headers_that_keep_a_page_to_itself(app: Starlette, path: str) -> None:
     headers = ask(app, path).headers
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -98,9 +99,21 @@ def test_every_answer_bears_the_headers_that_keep_a_page_to_itself(app: Starlett
 def test_the_page_needs_nothing_that_its_policy_forbids() -> None:
     page = (STATIC / "index.html").read_text()
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|https?://", page)
-    assert [script.strip() for script in re.findall(r"<script([^>]*)>", page)] == ['src="/static/page.js"']
-    script = (STATIC / "page.js").read_text()
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style\b|https?://", script)
+    scripts = re.findall(r"<script([^>]*)>", page)
+    assert scripts and all(re.match(r' src="/static/[\w/.-]+"( (defer|type="module"))?$', script) for script in scripts)
+
+
+@pytest.mark.parametrize("path", sorted((STATIC / "js").glob("*.js")), ids=lambda path: path.name)
+def test_a_script_makes_no_markup_of_text_and_reaches_nothing_elsewhere(path: Path) -> None:
+    script = path.read_text().replace("http://www.w3.org/2000/svg", "")
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|\.style\b|\sstyle:|https?://\w"
+    )
+    assert not re.search(forbidden, script)
+    assert len(script.splitlines()) < 300
+    # Each file that it imports is there.
+    for name in re.findall(r'from "(\./[\w.]+)"', script):
+        assert (path.parent / name).is_file(), name
 
 
 @pytest.mark.parametrize("name", re.findall(r'(?:src|href)="(/static/[^"]+)"', (STATIC / "index.html").read_text()))

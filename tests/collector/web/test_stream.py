@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +16,7 @@ from tests.collector.web.asking import LOCAL, ask, scope
 from trainvitals.agent.service import Agent
 from trainvitals.model import Snapshot
 from trainvitals.web import stream as module
+from trainvitals.web.app import STATIC, make_app
 
 
 class Reader:
@@ -96,20 +98,51 @@ def test_a_reader_that_takes_nothing_holds_up_nobody(agent: Agent, app: Starlett
     assert agent.listeners == []
 
 
-def test_a_quiet_stream_is_kept_open(app: Starlette, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEEP_ALIVE_SECONDS", 0.02)
+def test_where_no_snapshot_comes_what_is_known_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the sampler hangs: the page hears so, and does not take the agent for lost."""
+    monkeypatch.setattr(module, "KEEP_ALIVE_SECONDS", 0.01)
+    agent = Standing()
+    events = module.Streams(agent, lambda: " ".join(agent.problems).encode()).events()  # type: ignore
 
     async def work() -> None:
-        reader = Reader(app, 4)
-        await reader.read()
-        assert b": still here\n\n" in reader.sent
+        assert [await events.__anext__() for _ in range(3)] == [b"data: \n\n"] * 3
+        agent.problems = ["stuck"]
+        assert await events.__anext__() == b"data: stuck\n\n"
+        await events.aclose()
+
+    run(work)
+
+
+def test_that_comes_before_the_page_gives_up() -> None:
+    scripts = (path.read_text() for path in (STATIC / "js").glob("*.js"))
+    [patience] = [found[1] for script in scripts if (found := re.search(r"LEAST_PATIENCE_SECONDS = (\d+)", script))]
+    assert float(patience) > module.KEEP_ALIVE_SECONDS
+
+
+def test_only_so_many_read_it(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_READERS", 2)
+    app = make_app(agent)
+
+    async def work() -> None:
+        readers = [Reader(app, 1, then="hold") for _ in range(2)]
+        tasks = [asyncio.create_task(reader.read()) for reader in readers]
+        for reader in readers:
+            await reader.enough.wait()
+        refused = Reader(app, 1)
+        await refused.read()
+        assert refused.status == 503 and b"too many" in refused.sent[0]
+        readers[0]._left.set()
+        await tasks[0]
+        another = Reader(app, 1)
+        await another.read()
+        assert another.status == 200
+        readers[1]._left.set()
+        await tasks[1]
 
     run(work)
 
 
 def test_the_end_of_the_server_ends_every_stream(agent: Agent) -> None:
-    from trainvitals.web.app import make_app
-
     app = make_app(agent)
 
     async def work() -> None:
@@ -142,20 +175,9 @@ def test_a_long_query_does_not_keep_the_process(app: Starlette, monkeypatch: pyt
     from trainvitals.agent import query
 
     seen: list[bool] = []
-    monkeypatch.setattr(query, "history", lambda *_: seen.append(threading.current_thread().daemon) or {})
-    assert ask(app, "/api/v1/history", LOCAL).json() == {}
+    monkeypatch.setattr(query, "node", lambda *_: seen.append(threading.current_thread().daemon) or {})
+    assert ask(app, "/api/v1/node", LOCAL).json() == {}
     assert seen == [True]
-
-
-def test_a_query_that_fails_is_an_error_and_not_a_hang(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> None:
-    from trainvitals.agent import query
-
-    def fail(*_: object) -> None:
-        raise OSError("disk")
-
-    monkeypatch.setattr(query, "history", fail)
-    with pytest.raises(OSError, match="disk"):
-        ask(app, "/api/v1/history", LOCAL)
 
 
 class Standing:

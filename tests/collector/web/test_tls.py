@@ -83,6 +83,20 @@ def test_only_clients_with_a_certificate_are_answered(folder: Path, tmp_path: Pa
                 get(agent, trusting(folder, client))
 
 
+def test_the_cookie_of_a_token_goes_by_https_alone(folder: Path, tmp_path: Path) -> None:
+    token = "hush-hush-hush-hush"
+    with serving(tmp_path, "--web-config", str(write_config(folder)), env={"TRAINVITALS_TOKEN": token}) as agent:
+        address = urlsplit(agent.address)
+        connection = http.client.HTTPSConnection(address.hostname or "", address.port, timeout=10,
+                                                 context=trusting(folder))  # fmt: skip
+        connection.request("GET", f"/?token={token}")
+        answer = connection.getresponse()
+        flags = [part.strip().lower() for part in str(answer.headers["set-cookie"]).split(";")]
+        connection.close()
+    assert answer.status == 303
+    assert {"secure", "httponly", "samesite=strict", "path=/"} <= set(flags)
+
+
 def test_versions_are_honoured(folder: Path) -> None:
     context = load(write_config(folder, "  min_version: TLS13\n")).tls
     assert context is not None

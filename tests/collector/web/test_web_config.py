@@ -39,7 +39,7 @@ def guarded(agent: Agent, config: WebConfig) -> Starlette:
     return make_app(agent, config)
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/api/v1/snapshot", "/static/page.js", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/metrics", "/api/v1/snapshot", "/static/js/main.js", "/nothing"])
 def test_who_knows_the_password_is_admitted_and_nobody_else(guarded: Starlette, path: str) -> None:
     refused = ask(guarded, path)
     assert refused.status == 401

@@ -1,25 +1,56 @@
-"""The last month of each GPU in a few MiB: 1 s for an hour, 10 s for a day, 1 min for 30 days.
+"""The last month of each GPU and the host in a few MiB: 1 s for an hour, 10 s for a day, 1 min for 30 days.
 
 Values lie as 16-bit numbers in memory that the kernel hands out only when it is first written.
 Coarse lanes hold mean and peak, so that a spike of a second still shows after a month.
 """
 
+import math
 import mmap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trainvitals.model import Reading
 
-HISTORY_FIELDS: dict[str, float] = {  # what one step of the stored number is worth
-    "utilization_percent": 0.01,
-    "memory_percent": 0.01,
-    "temperature_celsius": 0.01,
-    "power_draw_watts": 0.0625,
+
+class Scale(NamedTuple):
+    """How a value becomes a whole number, and how one or the mean of several is read back."""
+
+    number: Callable[[float], float]
+    mean: Callable[[Sequence[float]], float]
+
+
+def even(unit: float) -> Scale:
+    """`unit`: what one step of the stored number is worth."""
+    return Scale(lambda value: value / unit, lambda numbers: sum(numbers) / len(numbers) * unit)
+
+
+# From a byte to petabytes, to a twentieth of a percent.
+_LOG_STEPS = 1400.0
+BYTES = Scale(lambda value: _LOG_STEPS * math.log2(1 + value),
+              lambda numbers: sum(2 ** (number / _LOG_STEPS) for number in numbers) / len(numbers) - 1)  # fmt: skip
+
+HISTORY_FIELDS: dict[str, Scale] = {
+    "utilization_percent": even(0.01),
+    "memory_percent": even(0.01),
+    "temperature_celsius": even(0.01),
+    "power_draw_watts": even(0.0625),
+}
+HOST = "host"
+HOST_FIELDS: dict[str, Scale] = {
+    "cpu_usage_percent": even(0.01),
+    "cpu_iowait_ratio": even(0.0001),
+    "memory_used_bytes": BYTES,
+    "disk_read_bytes_per_second": BYTES,
+    "disk_written_bytes_per_second": BYTES,
+    "disk_busy_ratio": even(0.0001),
+    "network_receive_bytes_per_second": BYTES,
+    "network_transmit_bytes_per_second": BYTES,
 }
 LANES = ((1, 3600), (10, 8640), (60, 43200))
 _MOST = 65535
 _LATE_SLOTS = 5
+_SLACK = 1.02
 
 
 class Point(NamedTuple):
@@ -48,8 +79,8 @@ class _Bucket:
 class _Lane:
     """A ring of slots of one width. A stored 0 is a gap: values are kept one higher."""
 
-    def __init__(self, width: int, slots: int, unit: float) -> None:
-        self.width, self._slots, self._unit = width, slots, unit
+    def __init__(self, width: int, slots: int, scale: Scale) -> None:
+        self.width, self._slots, self._scale = width, slots, scale
         self._means = memoryview(mmap.mmap(-1, slots * 2)).cast("H")
         self._peaks = memoryview(mmap.mmap(-1, slots * 2)).cast("H") if width > 1 else self._means
         self._newest = -1
@@ -67,13 +98,23 @@ class _Lane:
         self._means[slot % self._slots] = self._stored(bucket.total / bucket.count)
         self._peaks[slot % self._slots] = self._stored(bucket.peak)
 
-    def points(self, start: float, end: float) -> list[Point]:
-        first = max(int(start // self.width), self._newest - self._slots + 1)
-        return [self._point(slot) for slot in range(first, min(int(end // self.width), self._newest) + 1)]
+    def points(self, start: float, end: float, together: int) -> list[Point]:
+        """Of so many slots `together`, counted from the epoch on: points stay where they are as time goes on."""
+        first = -(-max(int(start // self.width), self._newest - self._slots + 1) // together) * together
+        last = min(int(end // self.width), self._newest)
+        means, peaks = (self._stretch(stored, first, last + 1 - first) for stored in (self._means, self._peaks))
+        parts = [(at, slice(at, at + together)) for at in range(0, len(means), together)]
+        return [Point((first + at) * float(self.width), self._mean(means[part]), self._mean([max(peaks[part])]))
+                for at, part in parts]  # fmt: skip
 
-    def _point(self, slot: int) -> Point:
-        at = slot % self._slots
-        return Point(slot * float(self.width), self._value(self._means[at]), self._value(self._peaks[at]))
+    def _stretch(self, stored: memoryview, first: int, count: int) -> list[int]:
+        begin = first % self._slots
+        found: list[int] = stored[begin : begin + max(0, count)].tolist()
+        return found + stored[: max(0, count) - len(found)].tolist()
+
+    def _mean(self, stored: list[int]) -> float | None:
+        known = [number - 1 for number in stored if number]
+        return round(self._scale.mean(known), 4) if known else None
 
     def _advance(self, slot: int) -> None:
         """Slots that nothing was put into are gaps again when the ring comes round."""
@@ -90,10 +131,7 @@ class _Lane:
         self._newest = slot
 
     def _stored(self, value: float) -> int:
-        return min(_MOST, max(0, round(value / self._unit)) + 1)
-
-    def _value(self, stored: int) -> float | None:
-        return round((stored - 1) * self._unit, 4) if stored else None
+        return min(_MOST, max(0, round(self._scale.number(max(0.0, value)))) + 1)
 
 
 @dataclass(slots=True)
@@ -101,34 +139,39 @@ class History:
     _lanes: dict[tuple[str, str], tuple[_Lane, ...]] = field(default_factory=dict)
 
     def add(self, readings: Iterable[Reading]) -> None:
+        """Of GPUs and the host."""
         for reading in readings:
-            if reading.scope == "gpu":
-                self.put(reading.labels[0][1], reading.timestamp, reading.values)
+            self.put(HOST if reading.scope == HOST else reading.labels[0][1], reading.timestamp, reading.values)
 
-    def put(self, gpu: str, when: float, values: object, replayed: bool = False) -> None:
-        """`values` is a mapping with the fields of HISTORY_FIELDS, the rest of it is left alone."""
+    def put(self, key: str, when: float, values: object, replayed: bool = False) -> None:
+        """`key`: a GPU's number, or HOST. `values` is a mapping; of other fields than theirs it is left alone."""
         if not isinstance(values, dict):
             return
-        for name in HISTORY_FIELDS:
+        for name in _fields(key):
             value = values.get(name)
-            if isinstance(value, (int, float)):
-                for lane in self._of(gpu, name):
+            if isinstance(value, (int, float)) and math.isfinite(value):
+                for lane in self._of(key, name):
                     lane.put(when, value, replayed)
 
     def gpus(self) -> list[str]:
-        return sorted({gpu for gpu, _ in self._lanes}, key=lambda gpu: (len(gpu), gpu))
+        return sorted({key for key, _ in self._lanes} - {HOST}, key=lambda gpu: (len(gpu), gpu))
 
-    def points(self, gpu: str, name: str, start: float, end: float, now: float) -> tuple[int, list[Point]]:
-        """The finest lane that reaches back to `start`, and its slot width."""
-        lanes = self._lanes.get((gpu, name))
-        if lanes is None:
-            return LANES[0][0], []
-        reach = [lane for lane, (width, slots) in zip(lanes, LANES, strict=True) if start >= now - width * slots]
-        lane = reach[0] if reach else lanes[-1]
-        return lane.width, lane.points(start, end)
+    def points(self, key: str, name: str, start: float, end: float, now: float,
+               most: float = math.inf) -> tuple[int, list[Point]]:  # fmt: skip
+        """The finest lane that reaches back to `start`, about `most` points of it, and how wide each is. Whoever asks
+        for the last hour has another clock than the last tick."""
+        lane = next((at for at, (width, slots) in enumerate(LANES) if start >= now - _SLACK * width * slots), -1)
+        width = LANES[lane][0]
+        together = max(1, math.ceil((end - start) / width / most))
+        lanes = self._lanes.get((key, name))
+        return width * together, lanes[lane].points(start, end, together) if lanes else []
 
-    def _of(self, gpu: str, name: str) -> tuple[_Lane, ...]:
-        key = (gpu, name)
-        if key not in self._lanes:
-            self._lanes[key] = tuple(_Lane(width, slots, HISTORY_FIELDS[name]) for width, slots in LANES)
-        return self._lanes[key]
+    def _of(self, key: str, name: str) -> tuple[_Lane, ...]:
+        if (key, name) not in self._lanes:
+            scale = _fields(key)[name]
+            self._lanes[key, name] = tuple(_Lane(width, slots, scale) for width, slots in LANES)
+        return self._lanes[key, name]
+
+
+def _fields(key: str) -> dict[str, Scale]:
+    return HOST_FIELDS if key == HOST else HISTORY_FIELDS

@@ -7,12 +7,13 @@ The events' file is set aside as events.1.jsonl when it is full, in the place of
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainvitals.agent.beside import Beside
 from trainvitals.agent.run_state import as_label
 from trainvitals.journal import retention, slow
 from trainvitals.journal.append import MAX_FILE_BYTES, Appender
@@ -53,11 +54,13 @@ class NodeLog:
         self.events = Appender(folder, EVENTS)
         self._folder = folder
         self._events_lock = threading.Lock()
+        self._beside = Beside()
         self._written: dict[object, _Written] = {}
 
-    def write(self, fresh: Iterable[Reading], known: Iterable[Reading]) -> None:
+    def write(self, fresh: Iterable[Reading], known: Sequence[Reading]) -> None:
         """A line for each GPU, and for the host, of which something is new; made of all that is known."""
         when = {(reading.scope, reading.labels): reading.timestamp for reading in fresh}
+        beside = self._beside.fields(known)
         for reading in known:
             at = when.get((reading.scope, reading.labels))
             if at is None:
@@ -67,7 +70,7 @@ class NodeLog:
                 number = int(reading.label("gpu"))
                 self._write_line(self.gpus, number, _stamp(at) | {"gpu_index": number}, values)
             elif reading.scope == "host":
-                self._write_line(self.host, "host", _stamp(at), dict(reading.values))
+                self._write_line(self.host, "host", _stamp(at), dict(reading.values) | beside)
 
     def write_event(self, event: Event) -> None:
         self.keep(_stamp(event.timestamp) | {"event": event.kind} | dict(event.labels) | dict(event.details))

@@ -1,59 +1,65 @@
-"""A GPU's field over time: from memory where it is kept there, from the journal where it is not."""
+"""GPUs and host over time: from memory where it is kept there, from the journal where it is not.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+node(agent, Asked(("0",), ("utilization_percent",), ("cpu_usage_percent",), start, end, 1000))
+->  {"gpus": {"0": {"utilization_percent": {"x": […], "mean": […], "peak": […]}}}, "host": {…}, "step_seconds": 10}
+"""
 
-from trainvitals.agent.history import HISTORY_FIELDS
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from trainvitals.agent.history import HISTORY_FIELDS, HOST, HOST_FIELDS, Point
 from trainvitals.agent.node_log import carried, read_lines
+from trainvitals.agent.run_state import as_label
 from trainvitals.agent.service import Agent
 from trainvitals.catalog import SERIES
 from trainvitals.journal import layout
-from trainvitals.journal.record import seconds
+from trainvitals.journal.record import as_number, seconds
 
-MAX_POINTS = 5000
 DEFAULT_SECONDS = 3600.0
 MAX_SECONDS = 31 * 86400.0
+DEFAULT_POINTS, MAX_POINTS = 1000, 4000
+MAX_GPUS = 64
+NONE = "none"
+# So many points' width without a value is a gap.
+GAP_POINTS, LEAST_GAP_SECONDS = 3, 180.0
+Columns = dict[str, list[float | None]]
+Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    gpu: str
-    field: str
+class Asked(NamedTuple):
+    """`gpus` is None where all are meant."""
+
+    gpus: tuple[str, ...] | None
+    fields: tuple[str, ...]
+    host: tuple[str, ...]
     start: float
     end: float
+    points: int
 
 
 def parse(parameters: Mapping[str, str], now: float) -> Asked:
     """ValueError names the parameter, its value and what it may be."""
-    gpu, field = parameters.get("gpu", "0"), parameters.get("field", "utilization_percent")
-    if not gpu.isdigit():
-        raise ValueError(f"gpu: {gpu!r} cannot be used: give a GPU's number")
-    if field not in HISTORY_FIELDS and field not in SERIES["gpu"]:
-        raise ValueError(f"field: {field!r} cannot be used: docs/metrics.md lists the fields of a GPU")
-    end = _time(parameters, "to", now)
-    start = _time(parameters, "from", end - DEFAULT_SECONDS)
+    end = moment(parameters["to"], "to") if "to" in parameters else now
+    start = moment(parameters["from"], "from") if "from" in parameters else end - DEFAULT_SECONDS
     if not 0 <= end - start <= MAX_SECONDS:
         raise ValueError(f"from: {start:g} cannot be used: ask for 31 days at most, from before to")
-    return Asked(gpu, field, start, end)
+    points = whole_number(parameters.get("points"), "points", DEFAULT_POINTS, 1, MAX_POINTS)
+    return Asked(gpu_numbers(parameters.get("gpu", "")), _fields(parameters, "fields", "gpu", HISTORY_FIELDS),
+                 _fields(parameters, "host", "host", HOST_FIELDS), start, end, points)  # fmt: skip
 
 
-def history(agent: Agent, asked: Asked) -> dict[str, Any]:
-    """`points` are [time, mean, peak]; a gap is a point without values, or none."""
-    width: float
-    points: list[list[float | None]]
-    if asked.field in HISTORY_FIELDS:
-        width, kept = agent.history.points(asked.gpu, asked.field, asked.start, asked.end, agent.snapshot.timestamp)
-        points = [[at, mean, peak] for at, mean, peak in kept]
-    else:
-        width, points = _from_journal(agent, asked)
-    return {"gpu": asked.gpu, "field": asked.field, "step_seconds": width, "points": points}
-
-
-def _time(parameters: Mapping[str, str], name: str, default: float) -> float:
-    text = parameters.get(name)
+def whole_number(text: str | None, name: str, default: int, least: int, most: int) -> int:
+    """ValueError names the parameter, its value and what it may be."""
     if text is None:
         return default
+    if text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most:
+        return int(text)
+    raise ValueError(f"{name}: {text!r} cannot be used: give a whole number from {least} to {most}")
+
+
+def moment(text: str, name: str) -> float:
+    """ValueError names the parameter, its value and what it may be."""
     found = seconds(text)
     try:
         found = float(text) if found is None else found
@@ -65,14 +71,80 @@ def _time(parameters: Mapping[str, str], name: str, default: float) -> float:
     return found
 
 
-def _from_journal(agent: Agent, asked: Asked) -> tuple[float, list[list[float | None]]]:
-    width = max(1.0, (asked.end - asked.start) / MAX_POINTS)
-    slots: dict[int, list[float]] = {}
+def gpu_numbers(text: str) -> tuple[str, ...] | None:
+    """None where nothing is said: all."""
+    gpus = tuple(dict.fromkeys(gpu for gpu in text.split(",") if gpu not in ("", NONE)))
+    if len(gpus) > MAX_GPUS or not all(gpu.isascii() and gpu.isdigit() and len(gpu) < 6 for gpu in gpus):
+        raise ValueError(f"gpu: {text!r} cannot be used: give the numbers of GPUs, {MAX_GPUS} at most, or {NONE}")
+    return gpus or (() if text == NONE else None)
+
+
+def _fields(parameters: Mapping[str, str], name: str, scope: str, usual: Mapping[str, Any]) -> tuple[str, ...]:
+    text = parameters.get(name, "")
+    fields = tuple(dict.fromkeys(field for field in text.split(",") if field not in ("", NONE)))
+    for field in fields:
+        if field not in usual and field not in SERIES[scope]:
+            raise ValueError(f"{name}: {field!r} cannot be used: docs/metrics.md lists the fields of a {scope}")
+    return fields or (() if text == NONE else tuple(usual))
+
+
+def node(agent: Agent, asked: Asked) -> dict[str, Any]:
+    """A gap is a point without values. `step_seconds`: the width of what is kept in memory."""
+    gpus = agent.history.gpus() if asked.gpus is None else asked.gpus
+    kept, width = _from_memory(agent, asked, gpus)
+    found = {**kept, **_from_journal(agent, asked, gpus)}
+    return {"gpus": {gpu: {name: found.get((gpu, name), _columns([])) for name in asked.fields} for gpu in gpus},
+            "host": {name: found.get((HOST, name), _columns([])) for name in asked.host},
+            "step_seconds": width}  # fmt: skip
+
+
+def _from_memory(agent: Agent, asked: Asked, gpus: Iterable[str]) -> tuple[dict[Key, Columns], int]:
+    keys = [(gpu, name) for gpu in gpus for name in asked.fields if name in HISTORY_FIELDS]
+    keys += [(HOST, name) for name in asked.host if name in HOST_FIELDS]
+    found: dict[Key, Columns] = {}
+    width = 1
+    for key in keys:
+        width, points = agent.history.points(*key, asked.start, asked.end, agent.snapshot.timestamp, asked.points)
+        found[key] = _columns(points)
+    return found, width
+
+
+def _columns(points: Iterable[Point]) -> Columns:
+    """Of a gap one point is enough."""
+    shown: list[Point] = []
+    for point in points:
+        if point.mean is not None or (shown and shown[-1].mean is not None):
+            shown.append(point)
+    return {"x": [point.timestamp for point in shown], "mean": [point.mean for point in shown],
+            "peak": [point.peak for point in shown]}  # fmt: skip
+
+
+def _from_journal(agent: Agent, asked: Asked, gpus: Iterable[str]) -> dict[Key, Columns]:
+    fields = [name for name in asked.fields if name not in HISTORY_FIELDS]
+    host = [name for name in asked.host if name not in HOST_FIELDS]
+    width = float(max(1, math.ceil((asked.end - asked.start) / asked.points)))
+    slots: dict[Key, dict[int, list[float]]] = {}
+    for key, when, line in _lines(agent, asked, fields and list(gpus), host):
+        for name in host if key == HOST else fields:
+            if (value := as_number(line.get(name))) is not None and math.isfinite(value):
+                slots.setdefault((key, name), {}).setdefault(int(when // width), []).append(value)
+    return {key: _columns(_points(found, width)) for key, found in slots.items()}
+
+
+def _lines(agent: Agent, asked: Asked, gpus: list[str], host: list[str]) -> Iterator[tuple[str, float, dict[str, Any]]]:
+    """Those of the time and the things that are asked for."""
     folder = layout.gpu_folder(agent.root, agent.host)
-    for line in carried(read_lines(folder, asked.start)):
-        when, value = seconds(line.get("timestamp")), line.get(asked.field)
-        if str(line.get("gpu_index")) != asked.gpu or when is None or not isinstance(value, (int, float)):
-            continue
-        if asked.start <= when <= asked.end:
-            slots.setdefault(int(when // width), []).append(float(value))
-    return width, [[slot * width, sum(seen) / len(seen), max(seen)] for slot, seen in sorted(slots.items())]
+    for kind in ["gpu"] * bool(gpus) + ["host"] * bool(host):
+        for line in carried(read_lines(folder, asked.start, kind)):
+            when, key = seconds(line.get("timestamp")), HOST if kind == "host" else as_label(line.get("gpu_index"))
+            if when is not None and asked.start <= when <= asked.end and (kind == "host" or key in gpus):
+                yield key, when, line
+
+
+def _points(slots: Mapping[int, list[float]], width: float) -> Iterator[Point]:
+    before = None
+    for slot, values in sorted(slots.items()):
+        if before is not None and (slot - before) * width > max(GAP_POINTS * width, LEAST_GAP_SECONDS):
+            yield Point((before + 1) * width, None, None)
+        yield Point(slot * width, sum(values) / len(values), max(values))
+        before = slot

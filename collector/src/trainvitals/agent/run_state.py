@@ -2,10 +2,12 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from trainvitals.agent.pace import Pace
 from trainvitals.catalog import PHASES, RUN_STATUSES, STEP_BUCKETS
+from trainvitals.detect.open_phases import OpenPhases
 from trainvitals.journal.record import Record, as_number, seconds
 from trainvitals.model import Histogram, Labels, Reading, Value
 
@@ -15,7 +17,8 @@ MAX_KEPT_NAMES = 1000
 _GAUGES = ("loss", "epoch", "learning_rate", "gradient_norm", "memory_allocated_mb", "throughput_samples_per_sec",
            "tokens_per_second", "step")  # fmt: skip
 _PHASE_FIELDS = tuple((f"{phase}_seconds", phase) for phase in PHASES)
-_NOT_CUSTOM = {*_GAUGES, "timestamp", "memory_reserved_mb", "step_duration_seconds", *(n for n, _ in _PHASE_FIELDS)}
+OWN_NAMES = frozenset((*_GAUGES, "timestamp", "memory_reserved_mb", "step_duration_seconds",
+                       *(name for name, _ in _PHASE_FIELDS)))  # fmt: skip
 _MIB = 2**20
 _INFINITE = (math.inf, -math.inf)
 
@@ -44,17 +47,21 @@ class RankState:
     steps: int = 0
     step: object = None
     last: Record = field(default_factory=dict)
+    # The last line with the time of a step.
+    timed: Record = field(default_factory=dict)
     nonfinite: dict[str, int] = field(default_factory=dict)
     buckets: list[int] = field(default_factory=lambda: [0] * (len(STEP_BUCKETS) + 1))
     step_seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     first_stamp: str = ""
+    pace: Pace = field(default_factory=Pace)
     other: float = 0.0
     dropped: int = 0
 
-    def take(self, records: Iterable[Record]) -> int:
+    def take(self, records: list[Record]) -> int:
         """How many records could not be taken: one that nobody foresaw is no reason to lose the others."""
         lost = 0
+        self.pace.take(records)
         for record in records:
             try:
                 self._take(record)
@@ -74,6 +81,7 @@ class RankState:
         if duration is not None:
             self.buckets[bisect_left(STEP_BUCKETS, duration)] += 1
             self.step_seconds += duration
+            self.timed = record
         for name, phase in _PHASE_FIELDS:
             if name in record and (spent := as_duration(record[name])) is not None:
                 self.phases[phase] = self.phases.get(phase, 0.0) + spent
@@ -86,14 +94,14 @@ class RankState:
     def _count_nonfinite(self, name: str) -> None:
         """Two names may be one label."""
         label, counts = as_label(name), self.nonfinite
-        if label in counts or label in _NOT_CUSTOM or len(counts) < MAX_CUSTOM_NAMES:
+        if label in counts or label in OWN_NAMES or len(counts) < MAX_CUSTOM_NAMES:
             counts[label] = counts.get(label, 0) + 1
         else:
             self.dropped += 1
 
     def _drop_names(self) -> None:
         """The names that came last go, but never those with a meaning of their own."""
-        extra = [name for name in self.last if name not in _NOT_CUSTOM][MAX_KEPT_NAMES - len(_NOT_CUSTOM) :]
+        extra = [name for name in self.last if name not in OWN_NAMES][MAX_KEPT_NAMES - len(OWN_NAMES) :]
         for name in extra:
             del self.last[name]
         self.dropped += len(extra)
@@ -112,7 +120,7 @@ class RankState:
         return {
             as_label(name): number
             for name, value in self.last.items()
-            if name not in _NOT_CUSTOM and (number := as_number(value)) is not None
+            if name not in OWN_NAMES and (number := as_number(value)) is not None
         }
 
     def _values(self) -> dict[str, Value]:
@@ -148,9 +156,15 @@ class RunState:
     ranks: dict[int, RankState] = field(default_factory=dict)
     status: str = ""
     ended: float | None = None
+    is_unreadable: bool = False
     checkpoint: float | None = None
     processes: dict[str, float] = field(default_factory=dict)
     gpus: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+    # The machine of each rank.
+    hosts: dict[int, str] = field(default_factory=dict)
+    # Its living ranks, and since when each lives.
+    alive: dict[int, float] = field(default_factory=dict)
+    phases: OpenPhases = field(default_factory=OpenPhases)
 
     def rank(self, number: int) -> RankState:
         return self.ranks.setdefault(number, RankState(number))
@@ -171,6 +185,10 @@ class RunState:
                 of_metric = (*labels, ("rank", str(rank.rank)), ("name", name))
                 yield Reading("custom", of_metric, {"metric": value}, now)
         yield Reading("run", labels, {"metrics_dropped_total": float(dropped)}, now)
+        for number, since in self.alive.items():
+            timed = self.ranks[number].timed if number in self.ranks else {}
+            if values := self.phases.of(number, since, timed):
+                yield Reading("rank", (*labels, ("rank", str(number))), values, now)
         for number, gpus in self.gpus.items():
             for gpu, uuid in gpus:
                 joined = (*labels, ("rank", str(number)), ("gpu", gpu), ("uuid", uuid))
@@ -180,6 +198,8 @@ class RunState:
         values: dict[str, Value] = dict(self.processes)
         if self.status in RUN_STATUSES:
             values["run_status"] = (self.status,)
+        elif self.is_unreadable:
+            values["unreadable"] = 1.0
         started = seconds(self.info.get("start"))
         if started is not None:
             values["start_timestamp_seconds"] = started

@@ -5,16 +5,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainvitals.agent import run_folder
+from trainvitals.agent.followed import Followed
 from trainvitals.agent.past import Past
 from trainvitals.agent.run_state import RunState, as_label
-from trainvitals.agent.verdict import Ends, verdict
+from trainvitals.agent.verdict import verdict
 from trainvitals.clock import SYSTEM, Clock
 from trainvitals.journal import layout, runs
 from trainvitals.journal.append import Appender
+from trainvitals.journal.near import near_ranks
 from trainvitals.journal.record import Record, seconds
 from trainvitals.journal.tail import Tail
 from trainvitals.journal.watch import Watch, open_watch
@@ -23,7 +24,6 @@ from trainvitals.sources.host import process_trees
 
 SCAN_SECONDS, SCAN_UNWATCHED_SECONDS = 5.0, 1.0
 LOOK_SECONDS = 0.5
-KEEP_ENDED_SECONDS = 600.0
 PROCESS_TREE_SECONDS = 10.0
 LISTENED_WAKE_SECONDS = 0.02
 STOP_SECONDS = 0.5
@@ -32,38 +32,26 @@ STUCK_SECONDS = 30.0
 log = logging.getLogger("trainvitals.runs")
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A run's folder and what is needed to go on reading it."""
-
-    folder: Path
-    state: RunState
-    reports: Appender
-    files: dict[Path, int] = field(default_factory=dict)
-    ends: Ends = field(default_factory=Ends)
-    settled: set[tuple[int, str]] = field(default_factory=set)
-    reported: set[tuple[int, str]] = field(default_factory=set)
-    failed: bool = False
-    lived: bool = False
-
-
 class Runs:
-    def __init__(self, root: Path, host: str, clock: Clock = SYSTEM, *, polling: bool = False) -> None:
-        self._root, self._host, self._clock = root, host, clock
-        self._boot = layout.boot_id()
+    def __init__(self, root: Path, host: str, clock: Clock = SYSTEM, *, polling: bool = False,
+                 reports: bool = True) -> None:  # fmt: skip
+        self._folder, self._host, self._clock, self._reports = root / "runs", host, clock, reports
         self.tail = Tail()
+        self.read_errors = 0
+        self.shelf = run_folder.Shelf(self._folder)
         self._watch: Watch | None = None if polling else open_watch()
-        self._followed: dict[str, _Followed] = {}
+        self._followed: dict[str, Followed] = {}
         self._over: dict[str, int] = {}
-        self.past = Past()
+        # Followed since the last reading: what was written before nobody was told of.
+        self.past, self._unread = Past(), set[Path]()
         self._stop, self._wanted, self._caught_up = threading.Event(), threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.last_update = clock.monotonic()
-        self._folder = root / "runs"
         self._next_scan = self._next_look = self._next_trees = 0.0
         self._contents = run_folder.Contents()
         self._lock = threading.Lock()
-        self.listeners: list[Callable[[str, int, list[Record]], None]] = []
+        self.listeners: list[Callable[[str, int, list[Record], bool], None]] = []
+        self.updated: Callable[[], None] = lambda: None
         self.gpu_by_uuid: dict[str, str] = {}
 
     def start(self) -> None:
@@ -92,12 +80,16 @@ class Runs:
         now = self._clock.now()
         found: list[Reading] = []
         with self._lock:
-            for run in list(self._followed.values()):
+            for run in filter(self._recent, list(self._followed.values())):
                 self._guarded(run, lambda state=run.state: found.extend(list(state.readings(now))))
         return found
 
     def states(self) -> list[RunState]:
         return [run.state for run in list(self._followed.values())]
+
+    def report(self, name: str, line: Record) -> bool:
+        """Into this host's file of the run; False where there is no such run."""
+        return (run := self._followed.get(name)) is not None and run.report(line)
 
     def update(self) -> None:
         """Reads what is new. Cheap when nothing is."""
@@ -120,7 +112,7 @@ class Runs:
         """Whether a new run's folder is told of at once; not before the folder for runs is there."""
         return self._watch is not None and self._watch.add(self._folder)
 
-    def _guarded(self, run: _Followed, action: Callable[..., None], *arguments: object) -> None:
+    def _guarded(self, run: Followed, action: Callable[..., None], *arguments: object) -> None:
         """A run whose files hold what nobody foresaw is no reason to lose sight of the others."""
         try:
             action(*arguments)
@@ -136,6 +128,7 @@ class Runs:
             try:
                 self.update()
                 self.last_update = self._clock.monotonic()
+                self.updated()
             except Exception:
                 log.exception("following the runs failed; it goes on")
             if wanted:
@@ -153,9 +146,8 @@ class Runs:
             self._watch.wait(left)
 
     def _scan(self) -> None:
-        try:
-            names = [entry for entry in self._folder.iterdir() if run_folder.is_run(entry)]
-        except OSError:
+        names = self.shelf.runs()
+        if names is None:
             return
         for run in names:
             self._scan_run(run)
@@ -173,11 +165,11 @@ class Runs:
             return
         followed = self._followed.get(folder.name)
         if followed is None:
-            reports = Appender(folder / "agent", f"{self._host}.jsonl")
-            followed = _Followed(folder, RunState(folder.name), reports)
-            self._followed[folder.name] = followed
+            reports = Appender(folder / "agent", f"{self._host}.jsonl") if self._reports else None
+            followed = self._followed[folder.name] = Followed(folder, RunState(folder.name), reports)
             self.past.drop(folder.name)
             self._guarded(followed, self._look, followed)
+        self.read_errors += followed.is_newly_unreadable()
         if not self._recent(followed):
             self._over[folder.name] = changed
             self.past.add(folder, followed.state)
@@ -185,24 +177,25 @@ class Runs:
         elif self._watch:
             self._watch.add(folder)
 
-    def _look(self, run: _Followed) -> None:
+    def _look(self, run: Followed) -> None:
         """Which ranks there are, which of their files are ours to read, and how the run stands."""
         content = self._contents.get
         processes = {path: content(path, runs.read_process) for path in runs.process_files(run.folder)}
         # Where storage is not shared, a node without rank 0 has no run.json; how large the run is each rank says.
         world = {"world_size": next((told.get("world_size") for told in processes.values() if told), None)}
         run.state.info = content(run.folder / layout.RUN_FILE, runs.read_json) or run.state.info or world
-        ours = run_folder.own_ranks(processes, self._boot)
+        near = near_ranks(run.folder, processes, self._host)
+        ours = run_folder.own_ranks(processes, near)
         alive = {rank for rank, path in ours.items() if runs.is_alive(path)}
-        here = {rank: as_label((processes[path] or {}).get("started"))
-                for rank, path in run_folder.ranks_here(processes, self._boot).items()}  # fmt: skip
+        here = {rank: as_label((processes[path] or {}).get("started")) for rank, path in near.items()}
+        run.state.alive = {rank: seconds((processes[ours[rank]] or {}).get("started")) or 0.0 for rank in sorted(alive)}
         self._judge(run, here, alive, known=bool(processes))
         if self._recent(run):
             self._follow_files(run, None if not processes else set(ours))
-            run.state.gpus = {one: run_folder.gpus_of(processes[path], self.gpu_by_uuid) for one, path in ours.items()}
+            run.state.gpus, run.state.hosts = run_folder.places(ours, processes, self.gpu_by_uuid)
 
-    def _judge(self, run: _Followed, here: dict[int, str], alive: set[int], known: bool) -> None:
-        """`here` are the ranks on this kernel and when each started; `alive` may hold others, whose locks show."""
+    def _judge(self, run: Followed, here: dict[int, str], alive: set[int], known: bool) -> None:
+        """`here` are the ranks of this machine and when each started; `alive` may hold others, whose locks show."""
         state = run.state
         told = str(state.info.get("status", ""))
         if not known:
@@ -214,35 +207,40 @@ class Runs:
             state.status, state.ended, run.lived = "running", None, True
         elif here:
             ends = [end for rank, started in here.items() if (end := run.ends.of(rank, started))]
-            state.status, error = verdict(told, ends, bool(set(here.items()) & run.reported))
+            status, error = verdict(told, ends, bool(set(here.items()) & run.reported.keys()))
             state.info = {**state.info, "error": error} if error else state.info
-            self._set_end(run)
+            # Before the status is shown: one of long ago is never shown as new.
+            run.set_end(status, self._clock.now())
+            state.status = status
+        elif told in layout.ENDINGS:
+            self._believe(run, told)
+        elif not state.status:
+            state.ended = None
 
-    def _set_end(self, run: _Followed) -> None:
-        if run.state.ended is None:
-            stamp = seconds(run.state.info.get("end")) if run.state.status in layout.ENDINGS else None
-            # It may have hung for long, and written nothing, before it was killed.
-            run.state.ended = stamp or (self._clock.now() if run.lived else run_folder.last_change(run.folder))
+    def _believe(self, run: Followed, told: str) -> None:
+        """An end that no agent but its own tells of as news."""
+        run.set_end(told, self._clock.now())
+        if not self._recent(run):
+            run.state.status = told
 
-    def _report_killed(self, run: _Followed, dead: set[tuple[int, str]], ended: bool) -> None:
+    def _report_killed(self, run: Followed, dead: set[tuple[int, str]], ended: bool) -> None:
         """One line in this host's file of the run for each rank that went without an end, each time it did."""
         if dead - run.settled:
             run.reported |= run_folder.reported_killed(run.folder, self._host)
-        for rank, started in sorted(dead - run.settled - run.reported):
+        for rank, started in sorted(dead - run.settled - run.reported.keys()):
             self._read_events(run, rank)
             run.settled.add((rank, started))
             run.ends.settle(rank, run_folder.last_change(run.folder))
             if ended or run.ends.of(rank, started):
                 continue
             log.warning("run %s: rank %d is gone without an end", run.state.run, rank, extra={"run": run.state.run})
-            run.reports.append({"event": "status", "status": "killed", "rank": rank, "started": started})
-            run.reported.add((rank, started))
+            run.report({"event": "status", "status": "killed", "rank": rank, "started": started})
+            run.reported[rank, started] = self._clock.now()
 
-    def _recent(self, run: _Followed) -> bool:
-        ended = run.state.ended
-        return ended is None or self._clock.now() - ended < KEEP_ENDED_SECONDS
+    def _recent(self, run: Followed) -> bool:
+        return run.is_recent(self._clock.now())
 
-    def _follow_files(self, run: _Followed, ranks: set[int] | None) -> None:
+    def _follow_files(self, run: Followed, ranks: set[int] | None) -> None:
         with suppress(OSError):
             for path in run.folder.iterdir():
                 rank = layout.training_rank(path.name)
@@ -251,14 +249,16 @@ class Runs:
                 if number is not None and path not in run.files and (ranks is None or number in ranks):
                     run.files[path] = number
                     self.tail.follow(path)
+                    self._unread.add(path)
 
     def _read(self, changed: set[Path] | None) -> None:
+        unread, self._unread = self._unread, set()
         for run in self._followed.values():
-            for path in sorted(run.files.keys() if changed is None else changed & run.files.keys()):
+            for path in sorted(run.files.keys() if changed is None else (changed | unread) & run.files.keys()):
                 if changed is not None or self.tail.has_news(path):
                     self._guarded(run, self._read_file, run, path)
 
-    def _read_file(self, run: _Followed, path: Path) -> None:
+    def _read_file(self, run: Followed, path: Path) -> None:
         rank = run.files[path]
         while records := self.tail.read(path):
             self.last_update = self._clock.monotonic()
@@ -268,20 +268,21 @@ class Runs:
                 with self._lock:
                     self.tail.garbage_lines += run.state.rank(rank).take(records)
             for listener in self.listeners:
-                listener(run.state.run, rank, records)
+                listener(run.state.run, rank, records, path.name.startswith("events."))
 
-    def _read_events(self, run: _Followed, rank: int) -> None:
+    def _read_events(self, run: Followed, rank: int) -> None:
         path = run.folder / f"events.rank{rank}.jsonl"
         if path.exists():
             run.files.setdefault(path, rank)
             self.tail.follow(path)
             self._read_file(run, path)
 
-    def _take_events(self, run: _Followed, rank: int, records: list[Record]) -> None:
+    def _take_events(self, run: Followed, rank: int, records: list[Record]) -> None:
         for record in records:
             if record.get("event") == "checkpoint":
                 run.state.checkpoint = seconds(record.get("timestamp")) or run.state.checkpoint
             run.ends.take(rank, record)
+            run.state.phases.take(rank, record)
 
     def _measure_processes(self) -> None:
         for run in self._followed.values():
@@ -291,7 +292,7 @@ class Runs:
 
     def _forget(self, name: str) -> None:
         run = self._followed.pop(name)
-        run.reports.close()
+        run.close()
         if self._watch:
             self._watch.remove(run.folder)
         for path in run.files:

@@ -235,3 +235,10 @@ def merged(readings: Sequence[Reading]) -> list[Reading]:
         values: Mapping[str, Value] = reading.values if before is None else {**before.values, **reading.values}
         things[key] = Reading(reading.scope, reading.labels, values, reading.timestamp)
     return list(things.values())
+
+
+def source_reading(name: str, state: SourceState, now: float) -> Reading:
+    values = {"errors_total": float(state.errors)}
+    if state.up is not None:
+        values |= {"up": float(state.up), "read_seconds": state.read_seconds}
+    return Reading("source", (("source", name),), values, now)

@@ -6,23 +6,36 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import trainvitals
-from trainvitals.agent.history import HISTORY_FIELDS, History
+from trainvitals.agent import twins
+from trainvitals.agent.detecting import Detecting, Tell
+from trainvitals.agent.history import HOST, History
+from trainvitals.agent.host_rates import HostRates
+from trainvitals.agent.indexing import Indexing
 from trainvitals.agent.node_log import NodeLog, carried, gpu_values, read_lines
+from trainvitals.agent.progress import progress
+from trainvitals.agent.quiet import FILE as QUIET_FILE
+from trainvitals.agent.quiet import Quiet
 from trainvitals.agent.runs import Runs
-from trainvitals.agent.sampler import Sample, Sampler, SourceState
+from trainvitals.agent.sampler import Sample, Sampler, SourceState, source_reading
 from trainvitals.agent.xids import Xids
+from trainvitals.alerting import received
+from trainvitals.alerting.received import Received
 from trainvitals.clock import SYSTEM, Clock
+from trainvitals.detect.engine import Engine
+from trainvitals.detect.finding import Change
+from trainvitals.detect.quieting import identity_of
 from trainvitals.errors import JournalError
 from trainvitals.journal import layout, retention, small_files
 from trainvitals.journal.record import encode, seconds
 from trainvitals.journal.runs import read_json
-from trainvitals.model import EMPTY, Event, Labels, Reading, Snapshot
+from trainvitals.model import EMPTY, Event, Labels, Reading, Snapshot, Value
+from trainvitals.notify.silencer import Silencer
 from trainvitals.sources import Source
 
 HOUSEKEEPING_SECONDS = 300.0
@@ -38,13 +51,16 @@ class Agent:
                  expected_gpus: int | None = None, node_price: float | None = None,
                  runs_cap: int = retention.RUNS_CAP_BYTES, node_cap: int = retention.NODE_CAP_BYTES,
                  log_folder: Path | None = None, keep_log: bool = True, host: str = "",
+                 engine: Engine | None = None, tell: Tell = lambda _: None, ways: Callable[[], int] = lambda: 0,
                  clock: Clock = SYSTEM) -> None:  # fmt: skip
-        """`log_folder` takes the node's lines in place of the journal; what lies there is never tidied up."""
+        """`log_folder` takes the node's lines in place of the journal; what lies there is never tidied up. Without
+        `keep_log` nothing is written anywhere: whoever only looks may look beside another agent."""
         self.root, self.host, self.interval = root, host or layout.host_name(), interval
         self._snapshot: Snapshot = EMPTY
         self.sources: dict[str, SourceState] = {}
-        self.history = History()
-        self.runs = Runs(root, self.host, clock)
+        self.history, self._rates = History(), HostRates()
+        self.runs = Runs(root, self.host, clock, reports=keep_log)
+        self.indexing = Indexing(root, self.host, self.runs.states)
         self.listeners: list[Callable[[Snapshot], None]] = []
         self._sampler = Sampler(sources, interval, self._publish, self._on_event, clock)
         self._folder = log_folder or layout.gpu_folder(root, self.host)
@@ -59,6 +75,18 @@ class Agent:
         self._xids = Xids()
         self._stop = threading.Event()
         self._lock_fd = -1
+        self._ways = ways
+        # What the agent of before had told and not taken back.
+        self.before: list[Change] = []
+        self.detecting = (
+            Detecting(engine, self.runs, self._folder, self.keep, tell, clock, keeps=keep_log) if engine else None
+        )
+        self.quiet = Quiet(self._folder / QUIET_FILE if keep_log else None, self.host, self._open_names, clock)
+        # Alerts that come by Alertmanager, and who keeps those quiet there.
+        self.received: Received | None = None
+        self.silencers: Sequence[Silencer] = ()
+        # What is set wrongly of the ways to people.
+        self.refused: Sequence[str] = ()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -68,12 +96,22 @@ class Agent:
     def start(self) -> None:
         if self._keeps_log:
             self._take_folder()
-        with suppress(OSError):
-            layout.make_shared(self.root / "runs")
+            with suppress(OSError):
+                layout.make_shared(self.root / "runs")
+        self.quiet.load()
+        self.before = self.detecting.start() if self.detecting else []
         self.runs.start()
         self._sampler.start()
         if self._keeps_house:
+            self.indexing.start(is_writer=self._lock_fd >= 0)
             threading.Thread(target=self._keep_house, name="trainvitals-house", daemon=True).start()
+
+    def tell_address(self, address: str) -> None:
+        """Of its page, to whoever finds that an agent is here already: in the file that the lock is on."""
+        if self._lock_fd >= 0:
+            with suppress(OSError):
+                os.ftruncate(self._lock_fd, 0)
+                os.pwrite(self._lock_fd, address.encode(), 0)
 
     @property
     def is_over(self) -> bool:
@@ -82,35 +120,52 @@ class Agent:
     def stop(self) -> None:
         self._stop.set()
         self._sampler.stop()
+        self.indexing.stop()
         self.runs.stop()
         self._node_log.close()
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
+    def open(self) -> list[Change]:
+        """The findings that are open, each with what follows from it."""
+        return self.detecting.open() if self.detecting else []
+
+    def _open_names(self) -> set[str]:
+        there = {received.identity(alert) for alert in twins.others(self, self._clock.now())}
+        return there | {identity_of(change) for change in self.open()}
+
     def keep(self, event: Mapping[str, Any]) -> None:
         """A line for the node's event file."""
         if self._keeps_log:
             self._node_log.keep(event)
 
+    def troubles(self) -> list[str]:
+        """What keeps the agent from seeing; nothing while it watches, be the node well or not."""
+        troubles = []
+        if self._sampler.is_stuck():
+            troubles.append("the sampler is stuck: no tick has ended for a while")
+        if self.runs.is_stuck():
+            troubles.append(f"the runs cannot be followed: {self.root} does not answer")
+        return troubles
+
     def health(self) -> list[str]:
         """What is wrong with the monitoring of this node; nothing when all is well."""
-        problems = []
-        if self._sampler.is_stuck():
-            problems.append("the sampler is stuck: no tick has ended for a while")
-        if self.runs.is_stuck():
-            problems.append(f"the runs cannot be followed: {self.root} does not answer")
+        problems = self.troubles()
         node = next((reading.values for reading in self.snapshot.of("host") if "gpu_count" in reading.values), {})
         count, expected = node.get("gpu_count", 0.0), node.get("gpu_expected_count", 0.0)
         if count < expected:  # type: ignore[operator]
             problems.append(f"{count:.0f} of {expected:.0f} GPUs answer{self._missing_words()}")
         return problems
 
-    def _missing_words(self) -> str:
+    def _missing(self, gpus: Iterable[Reading]) -> list[Labels]:
         """Which ones, as far as they were ever seen."""
-        present = {reading.labels for reading in self._snapshot.of("gpu")}
-        missing = [f"GPU {labels[0][1]} ({labels[1][1]})" for labels in self._gpus_seen if labels not in present]
-        return f": {', '.join(missing)} is missing" if missing else ""
+        present = {reading.labels for reading in gpus}
+        return [labels for labels in self._gpus_seen if labels not in present]
+
+    def _missing_words(self) -> str:
+        missing = [f"GPU {gpu} ({uuid})" for (_, gpu), (_, uuid) in self._missing(self._snapshot.of("gpu"))]
+        return f": {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if missing else ""
 
     def _take_folder(self) -> None:
         """Every file has one writer: a second agent on this journal and host is turned away."""
@@ -129,32 +184,43 @@ class Agent:
             self._lock_fd = -1
             raise JournalError(f"an agent runs already on {self.root}: end it, or choose another journal with "
                                "--dir") from error  # fmt: skip
+        self.tell_address("")
 
     def _publish(self, sample: Sample) -> None:
         if self._stop.is_set():
             return
         self.sources = sample.sources
         gpus = [Reading(r.scope, r.labels, gpu_values(r), r.timestamp) for r in sample.readings if r.scope == "gpu"]
-        self.history.add(gpus)
+        rates = self._rates.update(sample.readings)
+        known, node = _with(sample.readings, rates), self._node(len(gpus), sample)
+        self.history.add([*gpus, *(one for one in known if one.scope == HOST)])
+        own = self._own(sample)
         if self._keeps_log:
-            self._node_log.write(sample.fresh, sample.readings)
+            self._node_log.write(sample.fresh, [*_with(known, node.values), *own])
         self.runs.catch_up(CATCH_UP_SECONDS)
         self._gpus_seen |= {gpu.labels: None for gpu in gpus}
         self.runs.gpu_by_uuid = {labels[1][1]: labels[0][1] for labels in self._gpus_seen}
         readings = [
             *sample.readings,
             *self._xids.readings(sample.timestamp),
-            self._node(len(gpus), sample),
+            node,
             *self._run_readings(),
-            *self._own(sample),
+            *own,
         ]
-        self._snapshot = Snapshot(sample.timestamp, tuple(readings), self.runs.past.readings)
+        if self.detecting:
+            self.detecting.sample(readings, sample.timestamp, self._missing(gpus))
+            readings += self.detecting.readings(sample.timestamp)
+        self._snapshot = Snapshot(sample.timestamp, tuple(readings), self.runs.past.readings, self._progress(readings))
         for listener in list(self.listeners):
             listener(self._snapshot)
 
     def _run_readings(self) -> list[Reading]:
         """What was known before a disk hung is not shown as now."""
         return [] if self.runs.is_stuck() else self.runs.readings()
+
+    def _progress(self, readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
+        shown, now = {one.label("run") for one in readings if one.scope == "run"}, self._clock.now()
+        return {state.run: progress(state, now, self._price) for state in self.runs.states() if state.run in shown}
 
     def _node(self, gpus: int, sample: Sample) -> Reading:
         told = sum(state.gpu_count for state in sample.sources.values())
@@ -175,12 +241,13 @@ class Agent:
             "journal_records_dropped_total": float(sum(count.dropped for count in counts)),
             "journal_bytes": float(self._journal_bytes),
             "journal_garbage_lines_total": float(self.runs.tail.garbage_lines),
-            "journal_read_errors_total": float(self.runs.tail.errors),
+            "journal_read_errors_total": float(self.runs.tail.errors + self.runs.read_errors + self.runs.shelf.errors),
             "start_timestamp_seconds": self._began,
+            "notify_channels": float(self._ways()),
         }
         build = (("version", trainvitals.__version__), ("python_version", platform.python_version()))
         return [Reading("build", build, {"build_info": 1.0}, now), Reading("agent", (), values, now),
-                *(_source_reading(name, state, now) for name, state in sample.sources.items())]  # fmt: skip
+                *(source_reading(name, state, now) for name, state in sample.sources.items())]  # fmt: skip
 
     def _on_event(self, event: Event) -> None:
         self._xids.add(event)
@@ -189,6 +256,8 @@ class Agent:
         log.warning("%s: %s", where, what)
         if self._keeps_log:
             self._node_log.write_event(event)
+        if self.detecting:
+            self.detecting.event(event)
 
     def _keep_most_gpus(self) -> None:
         """Over a reboot too: a GPU that fell off the bus is not to be forgotten by what is to bring it back."""
@@ -205,26 +274,25 @@ class Agent:
             log.exception("the history could not be filled from the journal; it starts empty")
         while not self._stop.is_set():
             with suppress(OSError):
-                self._journal_bytes = retention.sweep(self.root, self.host, self._clock.now(), **self._caps)
                 self._keep_most_gpus()
+            with suppress(OSError):
+                self._journal_bytes = retention.sweep(self.root, self.host, self._clock.now(), **self._caps)
             self._stop.wait(HOUSEKEEPING_SECONDS)
 
     def _recall(self) -> None:
         """Fills the history with what earlier agents wrote, giving way to the tick now and then."""
         since = self._clock.now() - HISTORY_SECONDS
-        for number, line in enumerate(carried(read_lines(self._folder, since))):
+        lines = ((kind, line) for kind in ("gpu", HOST) for line in carried(read_lines(self._folder, since, kind)))
+        for number, (kind, line) in enumerate(lines):
             when = seconds(line.get("timestamp"))
             if when is not None and since <= when < self._began:
-                values = {name: line.get(name) for name in HISTORY_FIELDS}
-                self.history.put(str(line.get("gpu_index")), when, values, replayed=True)
+                self.history.put(HOST if kind == HOST else str(line.get("gpu_index")), when, line, replayed=True)
             if number % 500 == 499:
                 if self._stop.is_set():
                     return
                 time.sleep(0.001)
 
 
-def _source_reading(name: str, state: SourceState, now: float) -> Reading:
-    values = {"errors_total": float(state.errors)}
-    if state.up is not None:
-        values |= {"up": float(state.up), "read_seconds": state.read_seconds}
-    return Reading("source", (("source", name),), values, now)
+def _with(readings: Iterable[Reading], values: Mapping[str, Value]) -> list[Reading]:
+    """The host's with more values."""
+    return [one._replace(values={**one.values, **values}) if one.scope == HOST else one for one in readings]

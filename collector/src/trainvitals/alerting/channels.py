@@ -172,6 +172,7 @@ def read(environ: Mapping[str, str]) -> Values:
         if values[given] is not None and values[missing] is None:
             raise SettingError(missing, "", f"give it too, for {given} is set")
     _refuse_open_password(values)
+    _refuse_the_other_s_port(values)
     return values
 
 
@@ -180,6 +181,13 @@ def _refuse_open_password(values: Values) -> None:
     if values["SMTP_USER"] and values["SMTP_TLS"] == "none" and values["SMTP_HOST"] not in _OWN_MACHINE:
         fix = "choose starttls or tls, for a password is sent only over an encrypted connection"
         raise SettingError("SMTP_TLS", "none", fix)
+
+
+def _refuse_the_other_s_port(values: Values) -> None:
+    """Each would wait for the other's first word."""
+    for port, way in ((465, "tls"), (587, "starttls")):
+        if values["SMTP_HOST"] and values["SMTP_PORT"] == port and values["SMTP_TLS"] not in (way, "none"):
+            raise SettingError("SMTP_TLS", values["SMTP_TLS"], f"choose {way}, which is what port {port} is for")
 
 
 def configured(values: Values) -> list[str]:

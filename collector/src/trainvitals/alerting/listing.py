@@ -6,11 +6,12 @@ LATELY ENDED
 ticket  GpuTemperatureHigh GPU 3, gpu1                2 h ago
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from trainvitals.alerting.received import Alert, Known
+from trainvitals.alerting.received import Alert, Known, how_soft
+from trainvitals.alerting.rows import grouped
+from trainvitals.journal import layout
 from trainvitals.journal.node_events import read_events
 from trainvitals.journal.record import seconds
 
@@ -22,33 +23,49 @@ _UNITS = ((86400, "days"), (3600, "h"), (60, "min"))
 
 def known(root: Path, now: float) -> View:
     """Of all hosts whose agents write to this journal."""
-    views = [Known(read_events(folder)).view(now) for folder in sorted((root / "gpu").glob("*")) if folder.is_dir()]
+    folders = [folder for folder in sorted((root / "gpu").glob("*")) if layout.is_folder(folder)]
+    views = [Known(read_events(folder)).view(now) for folder in folders]
     return {state: [alert for view in views for alert in view[state]] for state in ("firing", "resolved")}
+
+
+def beside(own: Sequence[Alert], others: Sequence[Alert]) -> list[Alert]:
+    """The worst first. What an agent found itself need not be told by Alertmanager too."""
+    # A rule about a run may know of no machine.
+    there = {where for alert in own for where in (_where(alert), _where(alert, instance=""))}
+    found = [*own, *(alert for alert in others if _where(alert) not in there)]
+    return sorted(found, key=how_soft)
+
+
+def _where(alert: Alert, **other: str) -> tuple[str, ...]:
+    labels = {**alert["labels"], **other}
+    return (alert["name"], *(labels.get(name, "") for name in ("instance", "run", "rank", "uuid")))
 
 
 def lines(view: View, now: float) -> Iterator[str]:
     if not view["firing"]:
-        yield "no alert is firing, as far as Alertmanager told"
+        yield "no alert is firing, as far as the agent and Alertmanager told"
     else:
         yield "FIRING"
-        yield from table([_row(alert, _span(now - _when(alert["starts"]))) for alert in view["firing"]])
+        yield from table([_row(alert, _span(now - _when(alert["starts"]))) for alert in grouped(view["firing"])])
     if view["resolved"]:
         yield "LATELY ENDED"
-        yield from table([_row(each, f"{_span(now - _when(each['timestamp']))} ago") for each in view["resolved"]])
+        ended = grouped(view["resolved"])
+        yield from table([_row(each, f"{_span(now - _when(each['timestamp']))} ago") for each in ended])
 
 
 def _row(alert: Alert, age: str) -> tuple[str, ...]:
     labels, annotations = alert["labels"], alert["annotations"]
     what = annotations.get("summary") or annotations.get("description") or ""
-    return tuple(map(_printable, (labels.get("severity", "-"), alert["name"], _place(labels), age, what)))
+    told = (labels.get("severity", "-"), alert["name"], alert["where"] or "-", age, f"{_quiet(alert)}{what}")
+    return tuple(map(_printable, told))
 
 
-def _place(labels: Mapping[str, Any]) -> str:
-    parts = [f"{word} {labels[name]}" for name, word in (("run", "run"), ("rank", "rank"), ("gpu", "GPU"))
-             if labels.get(name)]  # fmt: skip
-    if not labels.get("gpu") and labels.get("uuid"):
-        parts.append(str(labels["uuid"]))
-    return ", ".join([*parts, *filter(None, [labels.get("instance")])]) or "-"
+def _quiet(alert: Alert) -> str:
+    """Why nobody is told of it."""
+    if known := alert.get("acknowledged"):
+        return f"[acknowledged{' by ' if known['by'] else ''}{known['by']}] "
+    known = alert.get("silenced")
+    return f"[silenced until {known['until'][:16].replace('T', ' ')} UTC] " if known else ""
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

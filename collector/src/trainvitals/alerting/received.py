@@ -7,6 +7,7 @@ News goes to the node's event file, and so does the word, now and then, that an 
 after a restart or in another process, knows as much.
 """
 
+import hashlib
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ import orjson
 
 from trainvitals.alerting.routes import COLLECTOR_REPEAT_SECONDS
 from trainvitals.journal.record import Record, seconds, timestamp_at
+from trainvitals.model import SEVERITIES
 
 MAX_BODY_BYTES = 2**20
 MAX_ALERTS = 1000
@@ -25,7 +27,6 @@ FRESH_SECONDS = 2.5 * COLLECTOR_REPEAT_SECONDS
 _GOES_ON_SECONDS = COLLECTOR_REPEAT_SECONDS / 2
 _MAX_LABELS, _MAX_TEXT = 64, 4096
 _FINGERPRINT = re.compile(r"[0-9a-f]{1,64}")
-_SEVERITIES = {"page": 0, "ticket": 1, "info": 2}
 Alert = Record
 
 
@@ -40,6 +41,11 @@ def parse(body: bytes) -> list[Alert]:
         raise ValueError(f"alerts: a list of {MAX_ALERTS} at most is wanted, as Alertmanager's webhook sends it")
     group = _group(content)
     return [_alert(number, each) | group for number, each in enumerate(alerts)]
+
+
+def identity(alert: Alert) -> str:
+    """Of an alert from its start to its end."""
+    return hashlib.sha256(f"{alert['fingerprint']} {alert['starts']}".encode()).hexdigest()[:16]
 
 
 def _group(content: Mapping[str, Any]) -> Alert:
@@ -76,12 +82,22 @@ def _texts(where: str, content: Any) -> dict[str, str]:
     return content
 
 
-def _time(where: str, content: Any) -> str:
+def moment(content: object) -> float | None:
     """Alertmanager writes nanoseconds, which not each Python reads."""
-    found = seconds(re.sub(r"(\.\d{1,6})\d*", lambda match: match[1].ljust(7, "0"), str(content)[:40]))
+    return seconds(re.sub(r"(\.\d{1,6})\d*", lambda match: match[1].ljust(7, "0"), str(content)[:40]))
+
+
+def _time(where: str, content: Any) -> str:
+    found = moment(content)
     if found is None:
         raise ValueError(f"{where}: a time such as 2025-07-30T12:34:56Z is wanted")
     return timestamp_at(found)
+
+
+def how_soft(alert: Alert) -> int:
+    """Nothing is worse than what nobody has judged."""
+    severity = alert["labels"].get("severity", "")
+    return SEVERITIES.index(severity) if severity in SEVERITIES else 0
 
 
 class Known:
@@ -91,7 +107,7 @@ class Known:
         self._firing: dict[str, Alert] = {}
         self._resolved: dict[tuple[str, str], Alert] = {}
         for event in events:
-            if _is_alert(event):
+            if is_alert(event):
                 self.add(dict(event))
 
     def add(self, alert: Alert) -> None:
@@ -122,11 +138,11 @@ class Known:
         """The worst and the newest first."""
         firing = [alert for alert in self._firing.values() if now - _heard(alert) < FRESH_SECONDS]
         firing.sort(key=lambda alert: str(alert["starts"]), reverse=True)
-        firing.sort(key=lambda alert: _SEVERITIES.get(alert["labels"].get("severity", ""), 0))
+        firing.sort(key=how_soft)
         return {"firing": firing, "resolved": list(reversed(self._resolved.values()))}
 
 
-def _is_alert(event: Mapping[str, Any]) -> bool:
+def is_alert(event: Mapping[str, Any]) -> bool:
     if event.get("event") != "alert" or event.get("status") not in ("firing", "resolved"):
         return False
     texts = (event.get(name) for name in ("timestamp", "name", "fingerprint", "starts"))

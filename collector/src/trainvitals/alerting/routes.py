@@ -1,6 +1,6 @@
 """Who gets what, when, and what keeps quiet because something else says it already.
 
-route(quiet=True)["routes"][2]  ->  {"receiver": "ticket", "matchers": ['severity="ticket"'], …}
+route(quiet=True)["routes"][4]  ->  {"receiver": "ticket", "matchers": ['severity="ticket"'], …}
 
 From a fault to a delivered message pass a scrape, a rule's evaluation and the group wait: the waits are short, and so
 are the intervals, for which what joins a group that was sent waits.
@@ -24,11 +24,16 @@ def route(quiet: bool, deadman: bool, trials: list[str]) -> Config:
     """The root delivers what nothing below it takes."""
     return {
         "receiver": "page", "group_by": _GROUP, **_times("3s", "10s", "4h"),
-        "routes": [_trial(trials), _watchdog(deadman), _collector(), _ticket(quiet),
+        "routes": [_folded(), _trial(trials), _watchdog(deadman), _collector(), _ticket(quiet),
                    {"receiver": "nobody", "matchers": ['severity=~"info|none"']},
                    # Whatever else it says, or where it says nothing: nobody has judged it to be less.
                    _child("page", 'severity!~"ticket|info|none"')],
     }  # fmt: skip
+
+
+def _folded() -> Config:
+    """What follows from another of the agent's is told along with that. It is here to keep its twin quiet."""
+    return {"receiver": "nobody", "matchers": ['folded=~".+"']}
 
 
 def _trial(receivers: list[str]) -> Config:

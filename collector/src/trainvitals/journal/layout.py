@@ -24,6 +24,7 @@ TRAINING_FILE = re.compile(rf"training_metrics_{_WHEN}(?:{_RANK})?\.jsonl\Z")
 NODE_FILE = re.compile(rf"(gpu|host)_metrics_{_WHEN}\.jsonl\Z")
 PROCESS_FILE = re.compile(rf"process{_RANK}\.json\Z")
 EVENTS_FILE = re.compile(rf"events{_RANK}\.jsonl\Z")
+INDEX_FILE = re.compile(rf".+\.index{_RANK}\.jsonl\Z")
 RUN_FILE = "run.json"
 # What a run says of its own end; that it was killed is the agent's to say.
 ENDINGS = ("finished", "crashed", "preempted")
@@ -68,6 +69,11 @@ def boot_id() -> str:
         return host_name()
 
 
+def boot_time() -> float:
+    """When this kernel started, by today's clock."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def safe_name(name: str, ending: str = "") -> str:
     """`name` as one path component: nothing climbs out of the folder, nothing hides in it. Where it is too long it is
     `name` that is cut, and `ending` that stays."""
@@ -88,6 +94,14 @@ def gpu_folder(root: Path, host: str) -> Path:
 
 def run_folder(root: Path, run: str) -> Path:
     return root / "runs" / run
+
+
+def is_folder(path: Path) -> bool:
+    """A folder itself. A link is another name for one; in a folder like /tmp the kernel may let nobody follow it."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def make_shared(folder: Path, like: Path | None = None) -> None:
@@ -116,7 +130,39 @@ def training_suffix(rank: int, world_size: int) -> str:
     return f".rank{rank}.jsonl" if world_size > 1 else ".jsonl"
 
 
+def children(folder: Path) -> list[Path]:
+    """Nothing where it cannot be read."""
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []
+
+
+def index_file(host: str, rank: int) -> str:
+    return f"{host}.index.rank{rank}.jsonl"
+
+
+def reports(run_folder: Path) -> list[Path]:
+    """What agents saw of a run: a file of each host's."""
+    files = sorted(children(run_folder / "agent"))
+    return [path for path in files if path.suffix == ".jsonl" and not INDEX_FILE.match(path.name)]
+
+
 def training_rank(file_name: str) -> int | None:
     """The rank that wrote a training file, None where the name is not one's."""
     match = TRAINING_FILE.match(file_name)
     return None if match is None else int(match[2] or 0)
+
+
+def training_files(folder: Path) -> dict[int, list[Path]]:
+    """Of each rank, in the order of their times."""
+    found: dict[int, list[Path]] = {}
+    for path in sorted(children(folder)):
+        if (rank := training_rank(path.name)) is not None:
+            found.setdefault(rank, []).append(path)
+    return found
+
+
+def rank_of(file_name: str) -> int | None:
+    """The rank whose file it is, of those that a rank writes as it goes."""
+    match = PROCESS_FILE.match(file_name) or EVENTS_FILE.match(file_name)
+    return training_rank(file_name) if match is None else int(match[1])

@@ -8,6 +8,7 @@ opens with a blank, so that a reader knows to take the parser that keeps them.
 import json
 import math
 import re
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -15,7 +16,11 @@ from datetime import date, datetime, timezone
 from enum import Enum
 from typing import Any
 
-import orjson
+# Ctrl-C while orjson is loaded would end the process with a segmentation fault.
+_before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+import orjson  # noqa: E402
+
+signal.pthread_sigmask(signal.SIG_SETMASK, _before)
 
 Record = dict[str, Any]
 
@@ -69,6 +74,13 @@ def as_number(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def as_json(number: float) -> float | str:
+    """JSON has no NaN: it is told as text, and so are infinities."""
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def encode(record: Mapping[str, Any]) -> bytes:

@@ -43,13 +43,13 @@ def sweep_node(folder: Path, now: float, cap: int = NODE_CAP_BYTES) -> int:
 
 def node_files(folder: Path) -> list[Path]:
     """A node's files, the oldest first."""
-    found = [(match[2], path) for path in _children(folder) if (match := layout.NODE_FILE.match(path.name))]
+    found = [(match[2], path) for path in layout.children(folder) if (match := layout.NODE_FILE.match(path.name))]
     return [path for _, path in sorted(found)]
 
 
 def sweep_runs(root: Path, now: float, cap: int = RUNS_CAP_BYTES) -> int:
     """The runs that were touched last stay longest; a live one stays whatever it takes."""
-    folders = [path for path in _children(root / "runs") if path.is_dir() and not path.is_symlink()]
+    folders = [path for path in layout.children(root / "runs") if layout.is_folder(path)]
     sizes = {folder: _measure(folder) for folder in folders}
     total = sum(size for _, size in sizes.values())
     for folder in sorted(folders, key=lambda folder: sizes[folder][0]):
@@ -134,21 +134,17 @@ def _may_be_live(folder: Path, touched: float, now: float) -> bool:
 
 
 def _measure(folder: Path) -> tuple[float, int]:
-    """When anything in it was last touched, and the bytes it holds."""
+    """When anything in it was last touched, and the bytes it holds. That somebody looked at a run, for which an index
+    was made, keeps it no longer."""
     touched, size = _modified(folder), 0
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             with suppress(OSError):
                 status = os.lstat(os.path.join(parent, name))
-                touched = max(touched, status.st_mtime)
                 size += status.st_size if name in files else 0
+                if name != "agent" and not layout.INDEX_FILE.match(name):
+                    touched = max(touched, status.st_mtime)
     return touched, size
-
-
-def _children(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return list(folder.iterdir())
-    return []
 
 
 def _size(path: Path) -> int:

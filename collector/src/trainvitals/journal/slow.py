@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
 MAX_LINES = 10_000
 MAX_BYTES = 8 * 2**20
@@ -26,22 +27,42 @@ _SLOW_TYPES = frozenset(
      "orangefs", "panfs", "pvfs2", "virtiofs", "wekafs", "fuse", "fuseblk")
 )  # fmt: skip
 
-# (the mount it lies on, its folder) -> (the mount, its file system)
-_Mounts = dict[tuple[str, str], tuple[str, str]]
+MOUNTS = "/proc/self/mountinfo"
 
 
-def is_slow(folder: Path, mounts: str = "/proc/self/mountinfo") -> bool:
+class Mount(NamedTuple):
+    number: str = ""
+    folder: str = ""
+    kind: str = ""
+    source: str = ""
+
+
+# (the mount it lies on, its folder) -> the mount
+_Mounts = dict[tuple[str, str], Mount]
+
+
+def is_slow(folder: Path, mounts: str = MOUNTS) -> bool:
     """By the path as written first, so that no link on a hanging mount is followed."""
     try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
-            table = _mount_table(file.read())
+        table = _read(mounts)
     except OSError:
         return False
     written = os.path.abspath(folder)
-    return _is_slow_type(_type_of(written, table)) or _is_slow_type(_type_of(os.path.realpath(written), table))
+    return _is_slow(written, table) or _is_slow(os.path.realpath(written), table)
 
 
-def _is_slow_type(kind: str) -> bool:
+def mount_of(folder: Path, mounts: str = MOUNTS) -> Mount:
+    """What a folder lies on, links followed: on network storage that may take for ever."""
+    return _mount_of(os.path.realpath(folder), _read(mounts))
+
+
+def _read(mounts: str) -> _Mounts:
+    with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+        return _mount_table(file.read())
+
+
+def _is_slow(path: str, mounts: _Mounts) -> bool:
+    kind = _mount_of(path, mounts).kind
     return kind in _SLOW_TYPES or kind.startswith("fuse.")
 
 
@@ -52,26 +73,27 @@ def _mount_table(text: str) -> _Mounts:
         with suppress(ValueError):
             number, parent, _, _, point, *_ = before.split(" ")
             folder = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), point)
-            mounts[parent, folder] = (number, after.partition(" ")[0])
+            kind, source, *_ = after.split(" ")
+            mounts[parent, folder] = Mount(number, folder, kind, source)
     return mounts
 
 
-def _type_of(path: str, mounts: _Mounts) -> str:
+def _mount_of(path: str, mounts: _Mounts) -> Mount:
     """Found as the kernel does, from the root downwards: a mount beneath one that came later is hidden."""
     left = dict(mounts)
-    here, kind = _root(left)
+    here = _root(left)
     for folder in (*reversed(Path(path).parents), Path(path)):
-        while (here, str(folder)) in left:
-            here, kind = left.pop((here, str(folder)))
-    return kind
+        while (here.number, str(folder)) in left:
+            here = left.pop((here.number, str(folder)))
+    return here
 
 
-def _root(mounts: _Mounts) -> tuple[str, str]:
-    numbers = {number for number, _ in mounts.values()}
-    for (parent, folder), (number, kind) in mounts.items():
-        if folder == "/" and (parent == number or parent not in numbers):
-            return number, kind
-    return "", ""
+def _root(mounts: _Mounts) -> Mount:
+    numbers = {mount.number for mount in mounts.values()}
+    for (parent, folder), mount in mounts.items():
+        if folder == "/" and (parent == mount.number or parent not in numbers):
+            return mount
+    return Mount()
 
 
 def flush_deadline() -> float:

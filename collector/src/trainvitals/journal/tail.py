@@ -34,6 +34,7 @@ class _Place:
     inode: int = 0
     last: str = ""
     read_as: tuple[int, int] = (0, 0)
+    failing: bool = False
 
 
 class Tail:
@@ -74,17 +75,21 @@ class Tail:
         if place is None:
             return []
         try:
-            fd = os.open(path, _FLAGS)
+            records = self._read(place, path, max_bytes)
         except FileNotFoundError:
             return []
         except OSError:
-            self.errors += 1
+            # Once, however often it is tried: it is one error that lasts.
+            self.errors += not place.failing
+            place.failing = True
             return []
+        place.failing = False
+        return records
+
+    def _read(self, place: _Place, path: Path, max_bytes: int) -> list[Record]:
+        fd = os.open(path, _FLAGS)
         try:
             return self._records(place, fd, max_bytes)
-        except OSError:
-            self.errors += 1
-            return []
         finally:
             os.close(fd)
 

@@ -3,18 +3,29 @@
 run.alert_when("hot loss", lambda metrics: metrics["loss"] > 9, "page", "loss is {loss:.1f}")
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainvitals.run.harmless import let_through, told
+from trainvitals.run.facts import unusable
+from trainvitals.run.harmless import let_through, log, told
 
 Condition = Callable[[dict[str, Any]], Any]
 # As other tools call them -> as they are handled here.
 SEVERITIES = {"warning": "ticket", "error": "page", "critical": "page", "page": "page", "ticket": "ticket",
               "info": "info"}  # fmt: skip
 STEPS_KEPT = 8
+
+
+class Untold(KeyError):
+    """A condition asked for what a step did not tell: it is not met."""
+
+
+class _Metrics(dict[str, Any]):
+    def __missing__(self, key: str) -> Any:
+        raise Untold(key)
 
 
 class _Unknown(str):
@@ -40,15 +51,19 @@ class Alert:
     fired_at: object = None
 
     def __post_init__(self) -> None:
-        self.severity = SEVERITIES.get(self.severity, "ticket")
+        if self.severity not in SEVERITIES:
+            words = f"choose one of {', '.join(SEVERITIES)}; it is told as a ticket"
+            log.warning("alert_when: %s", unusable("severity", self.severity, words))
+        if not callable(self.condition):
+            raise unusable("condition", self.condition, "give a function of the metrics")
+        self.severity, self.cooldown_seconds = SEVERITIES.get(self.severity, "ticket"), float(self.cooldown_seconds)
 
     def fires(self, metrics: Mapping[str, Any]) -> bool:
-        """A condition on what a record does not hold is not met."""
         now = time.monotonic()
         try:
-            if now < self.silent_until or self.fired_at == metrics["step"] or not self.condition(dict(metrics)):
+            if now < self.silent_until or self.fired_at == metrics["step"] or not self.condition(_Metrics(metrics)):
                 return False
-        except KeyError:
+        except Untold:
             return False
         self.silent_until, self.fired_at = now + self.cooldown_seconds, metrics["step"]
         return True
@@ -69,6 +84,8 @@ class Alerts:
         self._write_event, self._warn = write_event, warn
         self._alerts: list[Alert] = []
         self._steps: dict[int, dict[str, Any]] = {}
+        # Threads that are in a condition: one that logs by itself is not asked about that.
+        self._asking: set[int] = set()
 
     def __bool__(self) -> bool:
         return bool(self._alerts)
@@ -78,16 +95,27 @@ class Alerts:
 
     def ask(self, record: Mapping[str, Any]) -> None:
         """A condition that fails is asked no more."""
+        thread = threading.get_ident()
+        if thread in self._asking:
+            return
         known = self._steps.setdefault(record["step"], {})
         known.update(record)
         if len(self._steps) > STEPS_KEPT:
-            del self._steps[next(iter(self._steps))]
+            self._steps.pop(next(iter(self._steps)), None)
+        self._asking.add(thread)
+        try:
+            self._ask(known)
+        finally:
+            self._asking.discard(thread)
+
+    def _ask(self, known: Mapping[str, Any]) -> None:
         for alert in list(self._alerts):
             try:
                 if alert.fires(known):
-                    self._write_event("alert", name=alert.name, severity=alert.severity, message=alert.words(known))
+                    self._write_event("alert", name=alert.name, severity=alert.severity, message=alert.words(known),
+                                      cooldown_seconds=alert.cooldown_seconds)  # fmt: skip
             except Exception as error:
                 let_through(error)
-                self._alerts.remove(alert)
+                self._alerts = [other for other in self._alerts if other is not alert]
                 self._warn(f"alert {alert.name}",
                            f"alert {alert.name!r} is switched off: its condition failed: {told(error)}")  # fmt: skip

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from trainvitals import starting
 from trainvitals.journal import layout
 
 PORT = 8080
+LOCK, MOST_ADDRESS = ".agent", 300
+_ADDRESS = re.compile(rb"https?://[A-Za-z0-9.:\[\]-]+")
 
 
 class ChildAgent:
@@ -39,10 +42,11 @@ class ChildAgent:
                 self._process.terminate()
 
     def _pass_on(self) -> None:
-        """Its address. Not all that it says: who prints from a thread while the interpreter ends may kill it."""
+        """Its address, and what opens the page. Not all that it says: who prints from a thread while the interpreter
+        ends may kill it."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.lstrip().startswith("page") and sys.stderr is not None and not sys.is_finalizing():
+            if line.lstrip().startswith(("page", "link")) and sys.stderr is not None and not sys.is_finalizing():
                 with suppress(OSError, ValueError):
                     print(f"trainvitals: {line.strip()}", file=sys.stderr)
         self._process.wait()
@@ -76,7 +80,7 @@ def _spawn(root: Path, flags: tuple[str, ...]) -> "subprocess.Popen[str]":
 def is_listened_to(root: Path, host: str = "") -> bool:
     """Whether this host's agent holds its lock on the journal."""
     try:
-        fd = os.open(layout.gpu_folder(root, host or layout.host_name()) / ".agent", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(layout.gpu_folder(root, host or layout.host_name()) / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -86,6 +90,19 @@ def is_listened_to(root: Path, host: str = "") -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def address(root: Path, host: str = "") -> str:
+    """Of the page of the agent that holds the lock; empty where it has none, or does not say so."""
+    path = layout.gpu_folder(root, host or layout.host_name()) / LOCK
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            found = _ADDRESS.fullmatch(os.pread(fd, MOST_ADDRESS, 0))
+        finally:
+            os.close(fd)
+        return found[0].decode() if found else ""
+    return ""
 
 
 def _free_port() -> int:

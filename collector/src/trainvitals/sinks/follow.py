@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainvitals.journal import layout
+from trainvitals.journal import layout, near
 from trainvitals.sinks import Target, run_info
 from trainvitals.sinks.run_info import RunInfo
 from trainvitals.sinks.state import SinkBusy, peek, state_path
@@ -105,7 +105,7 @@ class Follower:
                     continue
                 if self._is_wanted(folder):
                     self._followed[folder] = _Followed()
-                elif not run_info.is_alive(folder):
+                elif near.is_settled() and not run_info.is_alive(folder):
                     self._over[folder] = modified
         for gone in [folder for folder in self._followed if not folder.is_dir()]:
             self._forget(gone)
@@ -113,7 +113,7 @@ class Follower:
     def _run_folders(self) -> Iterator[Path]:
         with suppress(OSError):
             for folder in self._folder.iterdir():
-                if folder.is_dir() and not folder.is_symlink() and not folder.name.startswith("."):
+                if layout.is_folder(folder) and not folder.name.startswith("."):
                     yield folder
 
     def _is_wanted(self, folder: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trainvitals.journal import layout, runs
+from trainvitals.journal.near import near_ranks
 from trainvitals.journal.record import Record, seconds
 from trainvitals.journal.tail import Tail
 
@@ -51,9 +52,15 @@ def read(folder: Path) -> RunInfo:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether this node is to hand the run on: rank 0 is here, or, where storage is not shared, any rank."""
-    boots = {rank: process.get("boot_id") for rank, process in _ranks(folder).items()}
-    return boots[0] == layout.boot_id() if 0 in boots else layout.boot_id() in boots.values()
+    """Whether this node is to hand the run on: rank 0 is or was here, or, where storage is not shared, any rank."""
+    ranks = _ranks(folder)
+    near = _near(folder, ranks)
+    return 0 in near if 0 in ranks else bool(near)
+
+
+def _near(folder: Path, ranks: Mapping[int, Mapping[str, Any]]) -> dict[int, Path]:
+    processes = {folder / f"process.rank{rank}.json": dict(told) for rank, told in ranks.items()}
+    return near_ranks(folder, processes, layout.host_name())
 
 
 def is_alive(folder: Path) -> bool:
@@ -75,10 +82,9 @@ def _status(folder: Path, told: str, ranks: Mapping[int, Mapping[str, Any]]) -> 
         return "running"
     if told in layout.ENDINGS:
         return "crashed" if any(_has_crashed(folder, rank, process) for rank, process in ranks.items()) else told
-    here = any(process.get("boot_id") == layout.boot_id() for process in ranks.values())
     # Elsewhere a lock need not show: there the word of that host's agent counts, or a long silence.
     silent = time.time() - last_written(folder) > SILENT_SECONDS
-    return _how_gone(folder) if here or silent or _was_reported(folder, ranks) else "running"
+    return _how_gone(folder) if _near(folder, ranks) or silent or _was_reported(folder, ranks) else "running"
 
 
 def _has_crashed(folder: Path, rank: int, process: Mapping[str, Any]) -> bool:
@@ -97,7 +103,7 @@ def _how_gone(folder: Path) -> str:
 
 def _was_reported(folder: Path, ranks: Mapping[int, Mapping[str, Any]]) -> bool:
     started = {(rank, process.get("started")) for rank, process in ranks.items()}
-    reports = (line for line in _lines((folder / "agent").glob("*.jsonl")) if line.get("status") == "killed")
+    reports = (line for line in _lines(layout.reports(folder)) if line.get("status") == "killed")
     return any((line.get("rank"), line.get("started")) in started for line in reports)
 
 

@@ -1,7 +1,7 @@
 """The machine itself: processors, memory, disks, network; and the process trees of runs on it.
 
-Only local file systems are asked for their space: a dead network mount would hang the read. In a container the
-host's /proc is mounted elsewhere, and `HostSource(proc=Path("/host/proc"))` reads it there.
+Only local file systems are asked for their space, a dead network mount would hang the read; and that of the journal. In
+a container the host's /proc is mounted elsewhere, and `HostSource(proc=Path("/host/proc"))` reads it there.
 """
 
 import os
@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from trainvitals.model import Reading, Tier, Value
+from trainvitals.sources.journal_disk import JournalDisk, Space, space
 
 Values = dict[str, Value]
 _REAL_DISK = ("sd", "nvme", "vd", "xvd", "mmcblk", "md", "dm-")
@@ -26,8 +27,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class Host:
     key = "host"
 
-    def __init__(self, per_core: bool = False) -> None:
+    def __init__(self, per_core: bool = False, journal: Path | None = None) -> None:
         self.errors = 0
+        self._journal = None if journal is None else JournalDisk(journal)
         self._per_core = per_core
         self._cpu = psutil.cpu_times()
         self._cores = psutil.cpu_times(percpu=True) if per_core else []
@@ -39,7 +41,7 @@ class Host:
             values.update(self._ask(probe, {}))
         readings = [Reading("host", (), values, now)]
         if tier == "slow":
-            for listing in (_filesystems, _disks, _networks):
+            for listing in (self._filesystems, _disks, _networks):
                 readings += self._ask(listing, [])
         return readings + (self._core_readings(now) if tier == "fast" and self._per_core else [])
 
@@ -65,6 +67,15 @@ class Host:
                 "cpu_iowait_ratio": max(0.0, spent.iowait - before.iowait) / total,
                 "cpu_steal_ratio": max(0.0, spent.steal - before.steal) / total}  # fmt: skip
 
+    def _filesystems(self) -> list[Reading]:
+        disks = _local_disks()
+        journal = None if self._journal is None else self._journal.ask()
+        if journal and not any({journal.mountpoint, journal.device} & {*disk[:2]} for disk in disks):
+            disks.append(journal)
+        return [Reading("filesystem", (("mountpoint", disk.mountpoint),),
+                        {"size_bytes": disk.size_bytes, "free_bytes": disk.free_bytes}, time.time())
+                for disk in disks]  # fmt: skip
+
     def _core_readings(self, now: float) -> list[Reading]:
         before, self._cores = self._cores, psutil.cpu_times(percpu=True)
         shares = [_spent(old, new) for old, new in zip(before, self._cores, strict=False)]
@@ -79,9 +90,10 @@ class HostSource:
     name = "host"
     gpu_count = 0
 
-    def __init__(self, per_core: bool = False, proc: Path = _PROC) -> None:
+    def __init__(self, per_core: bool = False, proc: Path = _PROC, journal: Path | None = None) -> None:
+        """`journal`: its folder, the room of which is told whatever it lies on."""
         psutil.PROCFS_PATH = str(proc)
-        self._hosts = [Host(per_core)]
+        self._hosts = [Host(per_core, journal)]
 
     def discover(self) -> Sequence[Host]:
         return self._hosts
@@ -134,19 +146,16 @@ def _constants() -> Values:
     return {"cpu_count": float(os.cpu_count() or 1), "boot_timestamp_seconds": psutil.boot_time()}
 
 
-def _filesystems() -> list[Reading]:
-    readings, seen = [], set()
+def _local_disks() -> list[Space]:
+    disks, seen = [], set()
     for partition in psutil.disk_partitions(all=False):
         # What a container is given of its host's in /etc is on a disk that has another name.
         if partition.device in seen or partition.fstype == "squashfs" or partition.mountpoint.startswith("/etc/"):
             continue
         seen.add(partition.device)
         with suppress(OSError):
-            space = os.statvfs(partition.mountpoint)
-            values: Values = {"size_bytes": float(space.f_blocks * space.f_frsize),
-                              "free_bytes": float(space.f_bavail * space.f_frsize)}  # fmt: skip
-            readings.append(Reading("filesystem", (("mountpoint", partition.mountpoint),), values, time.time()))
-    return readings
+            disks.append(space(partition.mountpoint, partition.device, partition.mountpoint))
+    return disks
 
 
 def _disks() -> list[Reading]:
@@ -161,10 +170,11 @@ def _disks() -> list[Reading]:
 
 
 def _networks() -> list[Reading]:
+    """Errors alone: the kernel counts as dropped what it knows no protocol for, which on most networks never ends."""
     return [
         Reading("network", (("interface", name),),
-                {"receive_bytes_total": count[0], "receive_errors_total": count[2] + count[3],
-                 "transmit_bytes_total": count[8], "transmit_errors_total": count[10] + count[11]}, time.time())
+                {"receive_bytes_total": count[0], "receive_errors_total": count[2],
+                 "transmit_bytes_total": count[8], "transmit_errors_total": count[10]}, time.time())
         for name, count in _network_counters()
         if not name.startswith(_VIRTUAL_INTERFACE)
     ]  # fmt: skip

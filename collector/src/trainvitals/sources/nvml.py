@@ -20,6 +20,7 @@ from trainvitals.errors import DeviceLost, SourceAbsent, SourceError
 from trainvitals.model import Event, Labels, Reading, Tier, Value
 from trainvitals.sources import nvml_fields
 from trainvitals.sources.nvml_fields import PROBES, text
+from trainvitals.sources.processes import process_readings
 
 T = TypeVar("T")
 Identity = Any  # a handle and a UUID, or the error in their place
@@ -78,8 +79,8 @@ class Gpu:
             return readings
         if tier == "rare":
             self._ask_all_again_now_and_then()
-        more = self._ask(self._identity if tier == "rare" else self._instances)
-        return readings + (more or [])
+        listings = (self._identity,) if tier == "rare" else (self._instances, self._processes)
+        return readings + [reading for listing in listings for reading in self._ask(listing) or ()]
 
     def _ask_all_again_now_and_then(self) -> None:
         """A field may become known: MIG is switched off, a setting changed."""
@@ -108,6 +109,10 @@ class Gpu:
     def _identity(self, handle: Any) -> list[Reading]:
         labels = (*self.labels, *nvml_fields.identity(handle))
         return [Reading("gpu_info", labels, {"info": 1.0}, time.time())]
+
+    def _processes(self, handle: Any) -> list[Reading]:
+        told = nvml_fields.processes(handle)
+        return process_readings(self.labels, told, time.time())
 
     def _instances(self, handle: Any) -> list[Reading]:
         if not nv.nvmlDeviceGetMigMode(handle)[0]:

@@ -145,12 +145,10 @@ def _remapped(handle: Handle) -> Values:
             "remapped_rows_pending": float(pending), "remapped_rows_failed": float(failed)}  # fmt: skip
 
 
-def _processes(handle: Handle) -> Values:
-    """Memory of a process is unknown where the driver does not tell (Windows, some containers)."""
-    processes = nv.nvmlDeviceGetComputeRunningProcesses(handle)
-    held = [process.usedGpuMemory for process in processes]
-    known: Values = {} if None in held else {"compute_processes_memory_bytes": float(sum(held))}
-    return {"compute_processes": float(len(processes)), **known}
+def processes(handle: Handle) -> list[tuple[int, int | None]]:
+    """The number of each process that computes, and the memory that it holds: unknown where the driver does not tell
+    (Windows, some containers). One that has several MIG instances comes several times."""
+    return [(process.pid, process.usedGpuMemory) for process in nv.nvmlDeviceGetComputeRunningProcesses(handle)]
 
 
 def _ecc_mode(handle: Handle) -> Values:
@@ -216,7 +214,6 @@ PROBES: dict[Tier, tuple[Probe, ...]] = {
         _retired("double_bit", nv.NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR),
         _one("retired_pages_pending", nv.nvmlDeviceGetRetiredPagesPendingStatus),
         _remapped,
-        _processes,
     ),
     "rare": (
         *(_one(f"clock_max_hertz_{name}", nv.nvmlDeviceGetMaxClockInfo, kind, factor=1e6) for name, kind in _CLOCKS),

@@ -84,7 +84,7 @@ class SimulatedGpu:
         if tier == "fast":
             return [Reading("gpu", self.labels, self._fast(state), now)]
         if tier == "slow":
-            return [Reading("gpu", self.labels, self._slow(state), now)]
+            return [Reading("gpu", self.labels, self._slow(state), now), self._process(state, now)]
         return [Reading("gpu", self.labels, dict(_LIMITS), now), self._identity(now)]
 
     def scenario_now(self) -> str:
@@ -160,6 +160,10 @@ class SimulatedGpu:
             "compute_processes": 1.0,
             "compute_processes_memory_bytes": MEMORY_MB * state.memory_share * 2**20,
         }
+
+    def _process(self, state: Course, now: float) -> Reading:
+        labels = (*self.labels, ("pid", str(1000 + self.index)), ("user", "nobody"), ("command", "simulated trainer"))
+        return Reading("process", labels, {"memory_bytes": MEMORY_MB * state.memory_share * 2**20}, now)
 
     def _identity(self, now: float) -> Reading:
         labels = (*self.labels, ("name", "Simulated H100 80GB"), ("pci_bus_id", f"00000000:{self.index + 1:02X}:00.0"),

@@ -17,13 +17,19 @@ from trainvitals.alerting import channels
 from trainvitals.alerting.channels import HIDDEN
 from trainvitals.config import read_env_lines
 from trainvitals.errors import SettingError, TrainVitalsError
-from trainvitals.stack.knobs import KNOBS, PORTS, WEB, text_of
+from trainvitals.stack.knobs import KNOBS, PORTS, WEB, WEB_FILES, text_of
 
 # Docker's own, which stand in the same file.
 _OF_DOCKER = re.compile(r"(COMPOSE|DOCKER|BUILDKIT)_\w+")
-# What Compose takes for more than itself: a $, a \ between double quotes; and a # that begins a comment for us alone.
+# What Compose takes for more than itself: a $; a \ between double quotes, but before \, $ and "; a \ that ends single
+# ones; and a # that begins a comment for us alone.
 _OTHERWISE = re.compile(
-    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"[^"]*?([$\\])|(\#)|(?!['"])(?:(?!\s\#).)*?(?:(\$)|\s(?<!\ )(\#)))"""
+    r"""\s*(?:export\s+)?(\w+)\s*=\s*
+    (?:"(?:[^"\\$]|\\[\\$"])*(\$|\\(?![\\$"]))
+    |'[^']*(\\)'
+    |(\#)
+    |(?!['"])(?:(?!\s\#).)*?(?:(\$)|\s(?<!\ )(\#)))""",
+    re.VERBOSE,
 )
 # The agent's alone.
 _NOT_HERE = {"TRAINVITALS_RAY_ADDRESS": "no container can join a Ray cluster: on the cluster's head node run "
@@ -63,7 +69,8 @@ def read_otherwise(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if match := _OTHERWISE.match(line):
             sign = next(part for part in match.groups()[1:] if part)
-            yield f"{match[1]}: its value holds a {sign} that Compose reads otherwise: put it between single quotes"
+            fix = 'double quotes, with a \\ before each \\, $ and "' if match[3] else "single quotes"
+            yield f"{match[1]}: its value holds a {sign} that Compose reads otherwise: put it between {fix}"
 
 
 def open_to_others(path: Path) -> str:
@@ -98,7 +105,7 @@ def _missing(folder: Path, lines: Lines) -> Iterator[str]:
         # What lies elsewhere is not seen from the container that this runs in.
         if not (file.startswith("/") or ".." in file.split("/") or (folder / file).exists()):
             yield str(SettingError("COMPOSE_FILE", composition, f"there is no compose/{file}"))
-    for name in ("TRAINVITALS_WEB_CONFIG", "EXPORTERS_WEB_CONFIG"):
+    for name in WEB_FILES:
         web = lines.get(name, "").strip()
         if web and not (folder / "web" / web.removeprefix(WEB)).is_file():
             fix = f"there is no compose/web/{web.removeprefix(WEB)}: compose/web/README.md says what it holds"
@@ -115,7 +122,8 @@ def _told(use: Callable[[], object]) -> Iterator[str]:
 def _between(lines: Lines) -> Iterator[str]:
     values = {name: lines.get(name, "").strip() or text_of(knob) for name, knob in KNOBS.items()}
     yield from _told(lambda: channels.read(lines))
-    for rule in (_one_dcgm, _public_has_a_name, _grafana_is_called_by_its_name, _cookies_arrive, _ports_differ):
+    for rule in (_page_is_locked, _one_dcgm, _told_alertmanager_is_there, _public_has_a_name,
+                 _grafana_is_called_by_its_name, _cookies_arrive, _ports_differ):  # fmt: skip
         yield from _told(lambda rule=rule: rule(values))  # type: ignore[misc]
     yield from _within_alertmanager(values)
 
@@ -146,10 +154,31 @@ def _is_loopback(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+def _page_is_locked(values: Lines) -> None:
+    """Who reaches the collector's page may silence what it tells."""
+    bind = values["TRAINVITALS_BIND"]
+    is_locked = values["TRAINVITALS_WEB_CONFIG"] or values["TRAINVITALS_TOKEN_FILE"]
+    if not (is_locked or ipaddress.ip_address(bind.strip("[]")).is_loopback):
+        fix = (f"others would see the collector's page: name a TRAINVITALS_TOKEN_FILE, as {WEB}token, or a "
+               "TRAINVITALS_WEB_CONFIG; compose/web/README.md says what they hold")  # fmt: skip
+        raise SettingError("TRAINVITALS_BIND", bind, fix)
+
+
 def _one_dcgm(values: Lines) -> None:
     chosen = values["COMPOSE_PROFILES"]
     if {"dcgm", "dcgm-profiling"} <= {part.strip() for part in chosen.split(",")}:
         raise SettingError("COMPOSE_PROFILES", chosen, "choose dcgm or dcgm-profiling, which has all of dcgm's")
+
+
+def _told_alertmanager_is_there(values: Lines) -> None:
+    """By the collector, in its container."""
+    told = values["TRAINVITALS_NOTIFY"]
+    hosts = [_host(url) for url in KNOBS["TRAINVITALS_NOTIFY"].read(told)] if told else []
+    if any(map(_is_loopback, hosts)):
+        raise SettingError("TRAINVITALS_NOTIFY", told, "that is the collector's own container: say alertmanager:9093")
+    if "alertmanager" in hosts and "server" not in KNOBS["COMPOSE_PROFILES"].read(values["COMPOSE_PROFILES"]):
+        fix = "the profile server does not run here: leave it empty, or name an Alertmanager that this machine can call"
+        raise SettingError("TRAINVITALS_NOTIFY", told, fix)
 
 
 def _public_has_a_name(values: Lines) -> None:
@@ -159,6 +188,8 @@ def _public_has_a_name(values: Lines) -> None:
 
 def _grafana_is_called_by_its_name(values: Lines) -> None:
     url, name = values["GRAFANA_URL"], values["GRAFANA_DOMAIN"]
+    if not url and name != "localhost":
+        raise SettingError("GRAFANA_URL", "", f"give it too, such as https://{name}: browsers are sent there")
     if url and _host(url) != name.lower():
         raise SettingError("GRAFANA_DOMAIN", name, f"give the name that is in GRAFANA_URL, {_host(url)}")
 

@@ -18,7 +18,7 @@ from trainvitals.config import names
 from trainvitals.errors import SettingError
 from trainvitals.stack.heads import Head, Refusal, body_length
 from trainvitals.stack.passing import Gone, Peer, end, head_of, pass_on, refuse, within
-from trainvitals.web.callers import Hosts, is_own
+from trainvitals.web.callers import Hosts, is_own, is_part_of_another
 
 DOORS = ("9090:prometheus:9090", "9093:alertmanager:9093")
 MOST_CONNECTIONS = 128
@@ -152,6 +152,9 @@ class Gate:
                 f"Origin: {origin!r} is another site than {host!r} and may not ask here: of a proxy in between "
                 "set that it passes on the Host that the browser asks for"
             )
+        site, mode = request.one("sec-fetch-site") or "", request.one("sec-fetch-mode") or ""
+        if is_part_of_another(site, mode):
+            raise _forbidden(f"Sec-Fetch-Site: {site!r} may not ask for parts of its page here")
 
 
 def _forbidden(line: str) -> Refusal:

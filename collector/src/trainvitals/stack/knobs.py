@@ -18,6 +18,7 @@ from trainvitals.config import SETTINGS, folder, names, one_of, truth
 PROFILES = ("node", "server", "dcgm", "dcgm-profiling", "nvidia-smi", "public", "demo")
 # compose/web, as the services see it.
 WEB = "/etc/trainvitals/"
+WEB_FILES = ("TRAINVITALS_WEB_CONFIG", "TRAINVITALS_TOKEN_FILE", "EXPORTERS_WEB_CONFIG")
 # What belongs to the system: the folders themselves, and all that is in some of them.
 _SYSTEM = re.compile(r"/(home|media|mnt|opt|root|run|srv|tmp|(usr|var)(/[^/]+)?"
                      r"|(bin|boot|dev|etc|lib\w*|proc|sbin|sys)(/.*)?)?")  # fmt: skip
@@ -67,8 +68,8 @@ def port(value: str) -> int:
 
 
 def user(value: str) -> str:
-    """give user and group by their numbers, such as 1000:1000"""
-    if not re.fullmatch(r"[0-9]{1,10}:[0-9]{1,10}", value) or max(map(int, value.split(":"))) >= 2**31:
+    """give user and group by their numbers, such as 1000:1000; root has no rights in a container that has none"""
+    if not re.fullmatch(r"0*[1-9][0-9]{0,9}:[0-9]{1,10}", value) or max(map(int, value.split(":"))) >= 2**31:
         raise ValueError
     return value
 
@@ -90,11 +91,21 @@ def interval(value: str) -> float:
 
 
 def retention(value: str) -> str:
-    """give a duration such as 30d or 1y180d: the longest unit first, each once, 100y at the most"""
+    """give a duration such as 30d or 1y180d, the longest unit first, each once, and from 2d, as rules look back"""
     match = _DURATION.fullmatch(value)
-    if not match or sum(int(count) * ms for count, ms in zip(match.groups("0"), _UNITS_MS, strict=True)) > _LONGEST_MS:
+    if not match:
+        raise ValueError
+    if not 2 * _DAY_MS <= sum(int(n) * ms for n, ms in zip(match.groups("0"), _UNITS_MS, strict=True)) <= _LONGEST_MS:
         raise ValueError
     return value
+
+
+def alertmanagers(value: str) -> tuple[str, ...]:
+    """give alertmanager=http://alertmanager:9093, several with commas between; all else is for Alertmanager to send"""
+    found = [part.partition("=") for part in names(value)]
+    if not found or any(name != "alertmanager" for name, _, _ in found):
+        raise ValueError
+    return tuple(link(url) for _, _, url in found)
 
 
 def _agent(name: str, default: str = "") -> Knob:
@@ -142,13 +153,14 @@ _STACK = (
     _agent("per_core", "false"),
     _agent("runs_cap", "2GiB"),
     _agent("node_cap", "512MiB"),
+    Knob(SETTINGS["notify"].variable, alertmanagers, ""),
     Knob("TRAINVITALS_ALLOWED_HOSTS", matching(rf"\s*({_NAME})?(\s*,\s*({_NAME})?)*\s*",
                                                "give names alone, with commas between, such as gpu1.example.org"), ""),
-    *(Knob(f"{name}_WEB_CONFIG", matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"), "")
-      for name in ("TRAINVITALS", "EXPORTERS")),
+    *(Knob(name, matching(rf"{WEB}[\w.-]+", f"give {WEB} and the file's name"), "") for name in WEB_FILES),
     Knob("PROMETHEUS_RETENTION_TIME", retention, "30d"),
-    Knob("PROMETHEUS_RETENTION_SIZE", matching(r"[0-9]{1,18}B|[0-9]{1,9}[KMG]B|[0-9]{1,6}TB", "give a size such as 20GB"
-                                               ), "20GB"),
+    Knob("PROMETHEUS_RETENTION_SIZE", matching(
+        r"[1-9]([0-9]{9,17}B|[0-9]{6,8}KB|[0-9]{3,8}MB|[0-9]{0,8}GB|[0-9]{0,5}TB)",
+        "give a size of at least 1GB, such as 20GB"), "20GB"),
     Knob("ALERTMANAGER_URL", link, ""),
     Knob("GRAFANA_DOMAIN", matching(rf"{_NAME}|[0-9A-Fa-f:.]+", "give the name by which browsers call Grafana"),
          "localhost"),
