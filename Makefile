@@ -4,13 +4,12 @@
 
 VENV := .venv/bin
 PIP := $(VENV)/python -m pip install -qq --disable-pip-version-check
-SHELL_SCRIPTS = $(shell grep -lm1 '^\#!.*sh$$' .ci/run scripts/* ansible/roles/*/files/* )
 # Without PYTHON any whole .venv will do; with it, one that was made for that interpreter.
 MADE := .venv/.made$(if $(PYTHON),-$(notdir $(PYTHON)))
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: ## Run the stack where a Docker Engine answers, else the agent alone (DEMO=1: simulated GPUs)
@@ -39,7 +38,7 @@ agent: .venv/.runtime ## Run the agent alone and its page (DEMO=1: simulated GPU
 	@exec $(VENV)/trainvitals $(if $(filter-out 0,$(DEMO)),demo,serve) $(ARGS)
 
 # CLOUD=gcp or aws: what terraform/CLOUD/terraform.tfvars says. INVENTORY=hosts.yml: machines of one's own.
-DEPLOY = @exec $(VENV)/python -m deploy $@ $(if $(CLOUD),--cloud $(CLOUD)) $(if $(INVENTORY),--inventory $(INVENTORY))
+DEPLOY = @exec $(VENV)/python -m deploy $@ --cloud '$(CLOUD)' --inventory '$(INVENTORY)'
 
 .PHONY: plan
 plan: .venv/.deploy ## Show what deploying would make, and its price (CLOUD=gcp or aws)
@@ -68,12 +67,12 @@ test: ## Run the tests, and list what was not run and why (ARGS='-k journal')
 .PHONY: test-stack
 test-stack: .venv/.dev ## Run the stack on a Docker Engine, which is started where none answers (root), and test it
 	@scripts/fetch-tools prometheus
-	@TRAINVITALS_STACK=1 scripts/test tests/stack $(ARGS)
+	@STACK_TESTS=1 scripts/test tests/stack $(ARGS)
 
 .PHONY: rehearsal
 rehearsal: .venv/.dev ## Deploy to machines made for it, on a Docker Engine (root), and test that
 	@scripts/start-engine >/dev/null
-	@TRAINVITALS_REHEARSAL=1 scripts/test tests/ansible tests/rehearsal $(ARGS)
+	@REHEARSAL=1 scripts/test tests/ansible tests/rehearsal $(ARGS)
 
 .PHONY: trainers
 trainers: .venv/.trainers ## Install torch and the trainers, which many tests need (0.9 GB to load, 3.6 GB on disk)
@@ -87,8 +86,7 @@ lint: .venv/.dev ## Check style, format, types, imports, shell scripts and the t
 	@$(VENV)/ruff format --check --quiet || { echo 'lint: run make format'; exit 1; }
 	@$(VENV)/mypy --config-file collector/pyproject.toml
 	@$(VENV)/lint-imports --no-logo --config collector/pyproject.toml
-	@if command -v shellcheck >/dev/null; then shellcheck $(SHELL_SCRIPTS); \
-	 else echo 'lint: shellcheck is not installed, shell scripts were not checked'; fi
+	@scripts/lint-shell
 	@$(VENV)/python scripts/check-tree
 
 .PHONY: format
@@ -100,9 +98,14 @@ format: .venv/.dev ## Format the code, and fix what can be fixed
 bench: .venv/.bench ## Measure what monitoring costs, beside other tools (QUICK=1: shorter)
 	@$(VENV)/python -m bench $(if $(filter-out 0,$(QUICK)),--quick) $(ARGS)
 
+.PHONY: bench-detect
+bench-detect: .venv/.runtime ## Measure how right the detectors are, on labelled scenarios and real traces (ARGS=straggler: those)
+	@$(VENV)/python -m bench.detect $(ARGS)
+
 .PHONY: docs
-docs: .venv/.runtime ## Write docs/metrics.md anew from the metric table
+docs: .venv/.runtime ## Write docs/metrics.md and docs/thresholds.md anew from their tables
 	@$(VENV)/python -m trainvitals.metrics_page > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	@$(VENV)/python -m trainvitals.detect.limits_page > docs/thresholds.md.new && mv docs/thresholds.md.new docs/thresholds.md
 
 .PHONY: lock
 lock: ## Lock the requirements with hashes (ARGS=--upgrade: newest versions)
