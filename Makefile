@@ -99,7 +99,7 @@ bench: .venv/.bench ## Measure what monitoring costs, beside other tools (QUICK=
 	@$(VENV)/python -m bench $(if $(filter-out 0,$(QUICK)),--quick) $(ARGS)
 
 .PHONY: bench-detect
-bench-detect: .venv/.runtime ## Measure how right the detectors are, on labelled scenarios and real traces (ARGS=straggler: those)
+bench-detect: .venv/.dev ## Measure how right the detectors are, on labelled scenarios and real traces (ARGS=straggler: those)
 	@$(VENV)/python -m bench.detect $(ARGS)
 
 .PHONY: docs

@@ -5,9 +5,12 @@ measure(folder)  ->  [Trace("job_1", expected=6, named={6: 11}, …), …]
 
 import csv
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pyarrow import parquet
 
 from bench.detect.folders import Line, stamp, write_run
 from bench.detect.replaying import Found, replayed
@@ -29,7 +32,6 @@ class Trace:
     named: dict[int, int] = field(default_factory=dict)
     # Those that say of no worker that it is slow.
     others: list[str] = field(default_factory=list)
-    skipped: str = ""
 
     @property
     def delay(self) -> int | None:
@@ -62,28 +64,26 @@ def _alibaba(path: Path, expected: int | None, since: float = 0.0) -> Trace:
 
 def _bytedance(path: Path) -> Trace:
     """A line a recorded step and worker: its computing before the collectives by itself, the step whole."""
-    trace = Trace("bytedance", 0, since=1)
-    try:
-        import pandas
-    except ImportError:
-        trace.skipped = "reading it takes pandas and pyarrow, which are no part of this project: pip install both"
-        return trace
-    table = pandas.read_parquet(path)
+    steps: dict[int, dict[int, list[dict[str, Any]]]] = {}
+    for row in parquet.read_table(path).to_pylist():
+        steps.setdefault(row["step"], {}).setdefault(row["rank"], []).append(row)
     ranks: dict[int, list[Line]] = {}
     now = 0.0
-    for number, (_, step) in enumerate(table.groupby("step", observed=True), start=1):
-        took = float((step["start_ts"] + step["duration"]).max())
+    for number, (_, step) in enumerate(sorted(steps.items()), start=1):
+        took = max(row["start_ts"] + row["duration"] for rows in step.values() for row in rows)
         now += took
-        for rank, rows in step.groupby("rank", observed=True):
-            ranks.setdefault(int(rank), []).append(_bytedance_line(rows, number, now, took))
-    return _judged(trace, ranks, now + 1)
+        for rank, rows in step.items():
+            ranks.setdefault(rank, []).append(_bytedance_line(rows, number, now, took))
+    return _judged(Trace("bytedance", 0, since=1), ranks, now + 1)
 
 
-def _bytedance_line(rows: Any, number: int, now: float, took: float) -> Line:
-    spent = rows.groupby("optype", observed=True)["duration"].sum()
+def _bytedance_line(rows: list[dict[str, Any]], number: int, now: float, took: float) -> Line:
+    spent: Counter[str] = Counter()
+    for row in rows:
+        spent[row["optype"]] += row["duration"]
     return {"timestamp": stamp(now), "step": number, "step_duration_seconds": took,
-            "forward_seconds": float(spent["forward-compute"]), "backward_seconds": float(spent["backward-compute"]),
-            "optimizer_seconds": float(spent["optimizer"])}  # fmt: skip
+            "forward_seconds": spent["forward-compute"], "backward_seconds": spent["backward-compute"],
+            "optimizer_seconds": spent["optimizer"]}  # fmt: skip
 
 
 def _judged(trace: Trace, ranks: dict[int, list[Line]], ended: float) -> Trace:

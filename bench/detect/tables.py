@@ -51,7 +51,7 @@ def _trace_goals(results: Results) -> Iterable[Row]:
         yield ("tickets there, of spikes that were there", "all", f"{true} of {len(nanogpt.tickets)}",
                verdict(true == len(nanogpt.tickets)))  # fmt: skip
     for trace in results.stragglers or ():
-        if trace.expected is not None and not trace.skipped:
+        if trace.expected is not None:
             asked = f"worker {trace.expected} alone, within {MOST_DELAY} steps"
             yield f"stragglers of {trace.name}", asked, _named(trace), verdict(trace.is_right)
 
@@ -127,8 +127,6 @@ def _nanogpt(results: Results) -> str:
 
 
 def _trace(trace: Trace) -> str:
-    if trace.skipped:
-        return f"Stragglers of {trace.name}: not measured, {trace.skipped}."
     others = {what: trace.others.count(what) for what in dict.fromkeys(trace.others)}
     listed = ", ".join(f"{count} {what}" for what, count in others.items())
     asked = "for information" if trace.expected is None else f"worker {trace.expected} is slow"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Download
+from pyarrow import parquet
 
 from tests.collector.support import Served, serving, wait_for
 from tests.web_page.recorded import BAD, SPIKE, SPIKE_LOSS, STEPS, Journal
@@ -88,9 +89,6 @@ def test_of_a_zoom_into_the_machine_what_is_shown_can_be_taken(opens: Opens, jou
 
 
 def test_parquet_is_read_back(opens: Opens) -> None:
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: make trainers")
-    from pyarrow import parquet
-
     download = loaded(opens("?view=training&run=spiky&rank=0"), "Parquet")
     assert download.suggested_filename.endswith(".parquet")
     rows = [row for row in parquet.read_table(download.path()).to_pylist() if row["rank"] == 0]

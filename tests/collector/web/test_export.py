@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from pyarrow import parquet
 from starlette.applications import Starlette
 
 from tests.collector.agent.written import FIRST, NOON, SECOND, line, run_folder, steps
@@ -114,14 +115,10 @@ def test_json_lines_are_those_of_the_journal(run: Path, app: Starlette) -> None:
 
 
 def read_parquet(answer: Answer) -> Any:
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: make trainers")
-    from pyarrow import parquet
-
     return parquet.read_table(io.BytesIO(answer.body))
 
 
 def test_parquet_keeps_the_kinds_of_values(run: Path, app: Starlette) -> None:
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: make trainers")
     add(run / FIRST, line(1, NOON, loss=math.nan, text="=1", flag=True, mixed=1, big=10**25)
         + line(2, NOON + 1, loss=-math.inf, mixed=2.5, shape=[1])
         + line(3, NOON + 2, loss=0.5, flag=False))  # fmt: skip
@@ -136,7 +133,6 @@ def test_parquet_keeps_the_kinds_of_values(run: Path, app: Starlette) -> None:
 
 
 def test_parquet_of_many_rows_and_of_none(run: Path, app: Starlette) -> None:
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: make trainers")
     assert read_parquet(export(app, "parquet")).num_rows == 0
     add(run / FIRST, steps(1, 130_000))
     read = read_parquet(export(app, "parquet"))
