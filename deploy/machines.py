@@ -30,7 +30,8 @@ class Machines:
         if _changed(planned) or _moved(planned, self.cloud):
             self._may(planned)
         if _changed(planned) or _told_anew(planned):
-            self.terraform.apply()
+            there = _left(planned, self.cloud)
+            self.terraform.apply(lambda zone, then: self._may_leave(zone, then, there))
         else:
             say.line("Nothing is to be changed.")
         if spot.start_stopped(self.cloud, self.terraform.show()) or _woken(planned):
@@ -97,6 +98,13 @@ class Machines:
         question = " ".join([*destroys, *leaves, "Make it?"]) if lost or moved else "Make this?"
         say.agree(question, sorted({*lost, *moved[:1]}))
 
+    def _may_leave(self, zone: str, planned: dict[str, Any], there: set[str]) -> None:
+        """Machines that were there before hold data, whether or not the first deployment came to its end."""
+        if lost := sorted(there.intersection(self._lost(planned))):
+            say.agree_now(f"The zone is full. Going on to {zone} destroys {', '.join(lost)}, with disks. Go on?",
+                          "the zone is full, and going on to the next would destroy what is there: "
+                          f"{', '.join(lost)}. Try later, another machine_type, or answer without YES")  # fmt: skip
+
     def _lost(self, planned: dict[str, Any]) -> list[str]:
         """Machines that are there, and go with their disks, by name; not what a first run left half made."""
         machines = [change for change in _changed(planned) if change["type"] == self.cloud.machine]
@@ -108,6 +116,12 @@ class Machines:
 def _changed(planned: dict[str, Any]) -> list[dict[str, Any]]:
     every = planned.get("resource_changes", [])
     return [change for change in every if not NOTHING.issuperset(change["change"]["actions"])]
+
+
+def _left(planned: dict[str, Any], cloud: Cloud) -> set[str]:
+    """The machines, by name, that are there and that it leaves."""
+    every = [change for change in planned.get("resource_changes", []) if change["type"] == cloud.machine]
+    return {_name(each) for each in every if each["change"].get("before") and "delete" not in each["change"]["actions"]}
 
 
 def _is_half_made(change: dict[str, Any]) -> bool:

@@ -65,6 +65,12 @@ def agree(question: str, lost: Sequence[str] = ()) -> None:
         raise DeployError("nothing was done")
 
 
+def agree_now(question: str, otherwise: str) -> None:
+    """As `agree`, of what nobody could have agreed to beforehand."""
+    if os.environ.get("YES", "0") not in ("", "0") or not sys.stdin.isatty() or _answer(question) not in ("y", "yes"):
+        raise DeployError(otherwise)
+
+
 def _answer(question: str) -> str:
     try:
         return input(f"{question} [yes/no] ").strip().lower()

@@ -1,17 +1,16 @@
 """Terraform in one cloud's folder: planned, asked about, applied in the first zone that has room.
 
-made = Terraform(CLOUDS["gcp"]); made.init(); made.plan(); made.apply(); made.outputs()["zone"]  ->  "us-central1-b"
+made = Terraform(CLOUDS["gcp"]); made.init(); made.plan(); made.apply(may); made.outputs()["zone"]  ->  "us-central1-b"
 
-A zone that has no GPU free is left for the next one as long as nothing lives on its machines: until the first
-deployment is through, or already live there: then they stay. The zone is kept in zone.auto.tfvars.json, which
-Terraform reads by itself.
+A zone that has no GPU free is left for the next one until the first deployment is through: then machines stay. The zone
+is kept in zone.auto.tfvars.json, which Terraform reads by itself.
 """
 
 import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from deploy import say
@@ -22,6 +21,8 @@ from deploy.run import Hear, ask, follow
 if TYPE_CHECKING:
     import subprocess
 
+# Raises where the plan that goes on to that zone is not to be.
+May = Callable[[str, dict[str, Any]], object]
 INIT_SECONDS, PLAN_SECONDS, APPLY_SECONDS = 600, 900, 3600
 _KEPT_LINES = 400
 _DONE = re.compile(r"\S.*: (Creation complete|Destruction complete|Modifications complete|Still )")
@@ -69,20 +70,20 @@ class Terraform:
         return self.show(str(self._plan))
 
     def is_unsettled(self) -> bool:
-        """Whether the first deployment is not through yet, and nothing lives on the machines."""
+        """Whether the first deployment is not through yet; on some of its machines something may live all the same."""
         return self._unsettled.exists()
 
     def forget_plan(self) -> None:
         self._plan.unlink(missing_ok=True)
 
-    def apply(self) -> None:
+    def apply(self, may: May) -> None:
         """What was planned; then in the next zone, and the next, where one is full."""
         try:
             for zone in self._zones_left():
                 status, told = self._followed("apply", str(self._plan), seconds=APPLY_SECONDS, hear=_AtWork().hear)
                 if not (status and self.cloud.is_full(told)):
                     return self._judge(status, told, "apply")
-                self._go_on_to(zone, told)
+                self._go_on_to(zone, told, may)
         finally:
             self.forget_plan()
 
@@ -143,12 +144,13 @@ class Terraform:
             yield left[0] if left else None
             tried.update(left[:1])
 
-    def _go_on_to(self, zone: str | None, told: str) -> None:
+    def _go_on_to(self, zone: str | None, told: str, may: May) -> None:
         if zone is None:
             raise DeployError(self._why_it_stays(told))
+        self._write_plan(say.note, f"-var=zone={zone}")
+        may(zone, self.show(str(self._plan)))
         say.line(f"That zone has no such machine free now: going on to {zone}.")
         self._write_zone(zone)
-        self._write_plan(say.note)
 
     def _why_it_stays(self, told: str) -> str:
         if self.is_unsettled():
@@ -179,8 +181,8 @@ class Terraform:
     def _quiet(self, *words: str, seconds: float, given: str = "") -> "subprocess.CompletedProcess[str]":
         return ask(["terraform", *words], folder=self.cloud.folder, seconds=seconds, given=given)
 
-    def _write_plan(self, hear: Hear) -> None:
-        status, told = self._followed("plan", f"-out={self._plan}", seconds=PLAN_SECONDS, hear=hear)
+    def _write_plan(self, hear: Hear, *flags: str) -> None:
+        status, told = self._followed("plan", f"-out={self._plan}", *flags, seconds=PLAN_SECONDS, hear=hear)
         if status and hear is say.note:
             # The plan before it may be long, and is in the log.
             print(told[max(told.find("\nError"), 0) :], flush=True)
