@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from tests.collector.support import serving
 from tests.stack.bases import ROOT
 
+NAN, INFINITE = float("nan"), float("inf")
 PROGRAM = ROOT / "ansible" / "roles" / "stack" / "files" / "idle-stop"
 
 
@@ -29,11 +32,16 @@ class Tried:
         return self
 
     def run(self, url: str, minutes: float = 0) -> str:
+        done = self.call(url, minutes)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def call(self, url: str, minutes: float = 0, *words: str) -> "subprocess.CompletedProcess[str]":
         told = self.folder / "idle.json"
         told.write_text(json.dumps({"url": url, "minutes": minutes}))
-        done = subprocess.run([sys.executable, self.program, told], env={**os.environ, "PATH": str(self.folder)},
-                              capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
-        return done.stdout
+        environ = {**os.environ, "PATH": str(self.folder)}
+        return subprocess.run([sys.executable, self.program, told, *words], env=environ, capture_output=True, text=True,
+                              check=False, timeout=60)  # fmt: skip
 
 
 @pytest.fixture
@@ -50,8 +58,9 @@ def metrics(tmp_path: Path) -> Iterator[str]:
         yield f"{agent.address}/metrics"
 
 
-def page(folder: Path, *percents: float) -> str:
-    text = "".join(
+def page(folder: Path, *percents: float, count: float | None = None, expected: float | None = None) -> str:
+    there = len(percents) if count is None else count
+    text = f"gpu_count {there}\ngpu_expected_count {there if expected is None else expected}\n" + "".join(
         f'gpu_utilization_percent{{gpu="{index}",uuid="G{index}"}} {value}\n' for index, value in enumerate(percents)
     )
     (folder / "page").write_text(text)
@@ -78,6 +87,40 @@ def test_one_that_works_or_none_starts_the_time_anew(tried: Tried, percents: tup
     tried.run(page(tried.folder, *percents))
     assert not tried.off.exists()
     assert not tried.since.exists()
+
+
+@pytest.mark.parametrize("percents", [(NAN, 0), (0, NAN), (NAN,), (0, INFINITE)])
+def test_a_number_that_is_none_is_not_idle(tried: Tried, percents: tuple[float, ...]) -> None:
+    assert "taken as busy" in tried.run(page(tried.folder, *percents))
+    assert not tried.off.exists()
+
+
+@pytest.mark.parametrize(("count", "expected"), [(2, 2), (1, 2), (2, 1), (NAN, 1)])
+def test_a_gpu_that_tells_nothing_is_taken_as_busy(tried: Tried, count: float, expected: float) -> None:
+    """In MIG mode none tells how busy it is; one that is lost tells nothing at all."""
+    assert "1 GPUs tell how busy they are, and there is gpu_count" in tried.run(
+        page(tried.folder, 0, count=count, expected=expected)
+    )
+    assert not tried.off.exists()
+
+
+def test_a_page_without_counts_is_no_agent_s(tried: Tried) -> None:
+    (tried.folder / "page").write_text('gpu_utilization_percent{gpu="0"} 0\n')
+    assert "no count: taken as busy" in tried.run(f"file://{tried.folder / 'page'}")
+    assert not tried.off.exists()
+
+
+def test_a_look_does_nothing_and_tells_by_its_status_whether_it_can_tell(tried: Tried) -> None:
+    assert tried.call(page(tried.folder, 0), 0, "--look").returncode == 0
+    done = tried.call(page(tried.folder, NAN), 0, "--look")
+    assert done.returncode == 1 and "0 GPUs tell how busy they are, and there is gpu_count 1" in done.stdout
+    assert not tried.off.exists() and not tried.since.exists()
+
+
+def test_the_agent_s_own_counts_are_read(tried: Tried, metrics: str) -> None:
+    text = urllib.request.urlopen(metrics, timeout=20).read().decode()
+    (tried.folder / "page").write_text(re.sub(r"(?m)^(gpu_utilization_percent\{.*\}) .*", r"\1 0", text))
+    assert "switching off" in tried.run(f"file://{tried.folder / 'page'}")
 
 
 @pytest.mark.parametrize("register", ["who", "loginctl"])

@@ -1,6 +1,7 @@
 """tests/infra on what a machine is made of: packages, upgrades, the clock, what gives GPUs to containers."""
 
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,3 +77,17 @@ def test_an_engine_that_knows_no_nvidia_runtime_is_told() -> None:
     host.answers["info"] = '{"runc": {}}'
     with pytest.raises(pytest.fail.Exception, match="no runtime called nvidia"):
         gpus.test_the_engine_gives_gpus_to_containers(Machine(host, "gpu1"), 1)
+
+
+@pytest.mark.parametrize(("runs", "look", "told"), [
+    (True, {"--look": ""}, ""), (False, {"--look": ""}, "its timer does not run"),
+    (True, {}, "would never switch itself off")])  # fmt: skip
+def test_a_machine_that_would_never_switch_itself_off_is_told(
+    monkeypatch: pytest.MonkeyPatch, runs: bool, look: dict[str, str], told: str
+) -> None:
+    monkeypatch.setattr(asking, "PATIENCE_SECONDS", 0)
+    host = Host(**look)
+    host.service = lambda name: SimpleNamespace(is_running=runs, is_enabled=runs)  # type: ignore[attr-defined]
+    machines.test_the_machine_would_switch_itself_off(Machine(host, "gpu1", {"stack_idle_stop_minutes": 0}))
+    with pytest.raises(pytest.fail.Exception, match=told) if told else nullcontext():
+        machines.test_the_machine_would_switch_itself_off(Machine(host, "gpu1", {"stack_idle_stop_minutes": 60}))

@@ -128,6 +128,26 @@ def test_no_secret_stands_where_docker_shows_it(machine: Machine) -> None:
         )
 
 
+def test_the_machine_would_switch_itself_off(machine: Machine) -> None:
+    """Where it is to, when idle. What cannot tell takes it as busy for ever, and it goes on costing money."""
+    if str(machine.told.get("stack_idle_stop_minutes") or 0) == "0":
+        return
+    timer = machine.host.service("trainvitals-idle.timer")
+    machine.demand(
+        timer.is_running and timer.is_enabled,
+        "nothing looks whether it is idle: its timer does not run",
+        "systemctl enable --now trainvitals-idle.timer, or deploy again",
+        unit="trainvitals-idle.timer",
+    )
+    look = f"/usr/bin/python3 {machine.home}/idle/idle-stop {machine.home}/idle/idle.json --look"
+    status, told = patiently(lambda: machine.run(look), lambda answer: answer[0] == 0)
+    machine.demand(
+        status == 0,
+        f"it cannot tell whether it is idle, and would never switch itself off: {told}",
+        "deploy again; with GPUs in MIG mode leave out stack_idle_stop_minutes, auto_stop's idle_minutes",
+    )
+
+
 def test_the_journal_is_open_to_who_trains(machine: Machine) -> None:
     folder = machine.knobs["TRAINVITALS_DIR"]
     told = machine.says(f"stat --format '%a' {folder}")
