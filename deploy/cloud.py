@@ -1,6 +1,6 @@
 """What differs between the clouds: where their modules are, which programs they want, how they say that a zone is full.
 
-CLOUDS["gcp"].is_full("... ZONE_RESOURCE_POOL_EXHAUSTED ...")  ->  True
+CLOUDS["gcp"].refusal("... ZONE_RESOURCE_POOL_EXHAUSTED ...")  ->  "ZONE_RESOURCE_POOL_EXHAUSTED"
 """
 
 import os
@@ -29,6 +29,8 @@ class Cloud:
     # More of them, with access = "private".
     private_programs: dict[str, str]
     full: re.Pattern[str]
+    # That a zone never has such machines.
+    absent: re.Pattern[str]
     log_in: str
     # Tells who is logged in to the cloud's own command, where that is another login than Terraform's.
     account: tuple[str, ...] = ()
@@ -37,9 +39,11 @@ class Cloud:
     def settings(self) -> Path:
         return self.folder / "terraform.tfvars"
 
-    def is_full(self, told: str) -> bool:
-        """Terraform breaks lines where it likes."""
-        return bool(self.full.search(" ".join(told.split())))
+    def refusal(self, told: str) -> str:
+        """Why the zone has no such machine, empty where it is not that. Terraform breaks lines where it likes."""
+        text = " ".join(told.split())
+        found = self.absent.search(text) or self.full.search(text)
+        return found[0] if found else ""
 
     def check(self, *, new: bool) -> None:
         """`new`: the one file to edit is written where it is missing."""
@@ -94,8 +98,11 @@ CLOUDS = {
             {},
             re.compile(
                 r"ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available|STOCKOUT"
-                r"|currently unavailable in the \S+ zone"
-                r"|Machine type .{1,100} does not exist in zone|machineTypes/\S+ was not found",
+                r"|currently unavailable in the \S+ zone",
+                re.IGNORECASE,
+            ),
+            re.compile(
+                r"Machine type .{1,100} does not exist in zone( '[^']*')?|zones/\S+/machineTypes/\S+ was not found",
                 re.IGNORECASE,
             ),
             "gcloud auth application-default login",
@@ -112,9 +119,9 @@ CLOUDS = {
                 "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
             },
             {"session-manager-plugin": SESSIONS},
+            re.compile(r"InsufficientInstanceCapacity|InsufficientHostCapacity|capacity-not-available", re.IGNORECASE),
             re.compile(
-                r"InsufficientInstanceCapacity|InsufficientHostCapacity|capacity-not-available"
-                r"|is not supported in your requested Availability Zone",
+                r"instance type \(\S+\) is not supported in your requested Availability Zone( \([^)]*\))?",
                 re.IGNORECASE,
             ),
             "aws configure sso, or AWS_PROFILE",

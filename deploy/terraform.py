@@ -78,12 +78,14 @@ class Terraform:
 
     def apply(self, may: May) -> None:
         """What was planned; then in the next zone, and the next, where one is full."""
+        reasons: list[str] = []
         try:
             for zone in self._zones_left():
                 status, told = self._followed("apply", str(self._plan), seconds=APPLY_SECONDS, hear=_AtWork().hear)
-                if not (status and self.cloud.is_full(told)):
+                if not (status and (reason := self.cloud.refusal(told))):
                     return self._judge(status, told, "apply")
-                self._go_on_to(zone, told, may)
+                reasons.append(reason)
+                self._go_on_to(zone, reasons, may)
         finally:
             self.forget_plan()
 
@@ -144,20 +146,25 @@ class Terraform:
             yield left[0] if left else None
             tried.update(left[:1])
 
-    def _go_on_to(self, zone: str | None, told: str, may: May) -> None:
+    def _go_on_to(self, zone: str | None, reasons: list[str], may: May) -> None:
         if zone is None:
-            raise DeployError(self._why_it_stays(told))
+            raise DeployError(self._why_it_stays(reasons))
         self._write_plan(say.note, f"-var=zone={zone}")
         may(zone, self.show(str(self._plan)))
-        say.line(f"That zone has no such machine free now: going on to {zone}.")
+        says = "never has such machines" if self.cloud.absent.search(reasons[-1]) else "has no such machine free now"
+        say.line(f"That zone {says}: going on to {zone}.")
         self._write_zone(zone)
 
-    def _why_it_stays(self, told: str) -> str:
+    def _why_it_stays(self, reasons: list[str]) -> str:
+        told = f"({'; '.join(dict.fromkeys(reasons))})"
+        never = all(self.cloud.absent.search(reason) for reason in reasons)
+        if self.is_unsettled() and never:
+            return f"no zone of `zones` has that machine type {told}: take another, or name zones that have it"
         if self.is_unsettled():
-            return "no zone of `zones` has such a machine free now: add zones, take another machine_type, or try later"
-        found = next((line.strip() for line in told.splitlines() if self.cloud.is_full(line)), "")
-        return (f"the zone is full ({found}), and the machines that are there stay in it: try later, or another "
-                "machine_type")  # fmt: skip
+            fix = "add zones, take another machine_type, or try later"
+            return f"no zone of `zones` has such a machine free now {told}: {fix}"
+        why, later = ("has no machines of that type", "") if never else ("is full", "try later, or ")
+        return f"the zone {why} {told}, and the machines that are there stay in it: {later}take another machine_type"
 
     def _judge(self, status: int, told: str, action: str) -> None:
         if not status:

@@ -125,7 +125,8 @@ def test_a_process_that_nobody_asked_how_it_ended_holds_no_lock() -> None:
 
 
 def some_cloud(folder: Path) -> Cloud:
-    return Cloud("gcp", folder, "x", "x", {"needed": "https://example.com/install"}, {}, CLOUDS["gcp"].full, "log in")
+    return Cloud("gcp", folder, "x", "x", {"needed": "https://example.com/install"}, {}, CLOUDS["gcp"].full,
+                 CLOUDS["gcp"].absent, "log in")  # fmt: skip
 
 
 def test_a_program_that_is_missing_is_told_with_where_it_is(tmp_path: Path) -> None:
@@ -193,13 +194,21 @@ def test_at_a_terminal_it_is_opened_and_the_run_goes_on_when_it_was_changed(
     ("gcp", "Error waiting for instance to create: The zone 'us-central1-a' does not have enough resources available"),
     ("gcp", "A g2-standard-4 VM instance is currently unavailable in the us-central1-a zone."),
     ("gcp", "googleapi: Error 503: ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"),
-    ("gcp", "Machine type with name 'a2-highgpu-1g' does not\nexist in zone 'us-central1-d'."),
-    ("gcp", "The resource 'projects/p/zones/us-central1-d/machineTypes/a2-highgpu-1g' was not\nfound, notFound"),
     ("aws", "api error InsufficientInstanceCapacity: We currently do not have sufficient p4d.24xlarge capacity"),
-    ("aws", "Your instance type (p5.48xlarge) is not supported in your requested Availability Zone (us-east-1e)."),
 ])  # fmt: skip
 def test_it_knows_how_a_cloud_says_that_a_zone_is_full(cloud: str, words: str) -> None:
-    assert CLOUDS[cloud].is_full(words)
+    refusal = CLOUDS[cloud].refusal(words)
+    assert refusal and not CLOUDS[cloud].absent.search(refusal)
+
+
+@pytest.mark.parametrize(("cloud", "words"), [
+    ("gcp", "Machine type with name 'a2-highgpu-1g' does not\nexist in zone 'us-central1-d'."),
+    ("gcp", "The resource 'projects/p/zones/us-central1-d/machineTypes/a2-highgpu-1g' was not\nfound, notFound"),
+    ("aws", "Your instance type (p5.48xlarge) is not supported in your requested Availability Zone (us-east-1e)."),
+])  # fmt: skip
+def test_and_how_that_a_zone_never_has_such_a_machine(cloud: str, words: str) -> None:
+    refusal = CLOUDS[cloud].refusal(words)
+    assert CLOUDS[cloud].absent.search(refusal) and any(name in refusal for name in ("a2-highgpu-1g", "p5.48xlarge"))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +220,7 @@ def test_it_knows_how_a_cloud_says_that_a_zone_is_full(cloud: str, words: str) -
     ],
 )
 def test_another_error_is_no_full_zone(words: str) -> None:
-    assert not any(cloud.is_full(words) for cloud in CLOUDS.values())
+    assert not any(cloud.refusal(words) for cloud in CLOUDS.values())
 
 
 def test_a_state_that_could_not_be_written_is_brought_back_first(tmp_path: Path, program: Program) -> None:

@@ -34,6 +34,19 @@ def test_where_every_zone_is_full_the_fix_is_told(made: Callable[..., Terraform]
         deployed(made(full="abc"))
 
 
+def test_a_machine_type_that_no_zone_has_is_told_as_that(
+    made: Callable[..., Terraform], capsys: pytest.CaptureFixture[str]
+) -> None:
+    terraform = made(full="abc")
+    main = terraform.cloud.folder / "main.tf"
+    absent = "Machine type with name 'g2-standard-5' does not exist in zone"
+    main.write_text(main.read_text().replace("ZONE_RESOURCE_POOL_EXHAUSTED", absent))
+    with pytest.raises(DeployError, match=f"has that machine type .{absent}.*: take another, or name zones") as told:
+        deployed(terraform)
+    assert "free" not in str(told.value) and "later" not in str(told.value)
+    assert "That zone never has such machines: going on to b." in capsys.readouterr().out
+
+
 def test_a_run_that_broke_between_two_zones_goes_on_there(made: Callable[..., Terraform]) -> None:
     with pytest.raises(DeployError):
         deployed(made(full="abc"))
