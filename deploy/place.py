@@ -46,7 +46,7 @@ class Place(NamedTuple):
                                   "of one at a time. Give back terraform.tfstate.backup, or remove by hand what "
                                   f"terraform -chdir=terraform/{self.cloud.name} state list names")  # fmt: skip
         if self.regions:
-            zones = self.zones or [self.regions[0] + ("-a" if self.cloud.name == "gcp" else "a")]
+            zones = self.zones or [first_zone(self.cloud, self.regions[0])]
             yield f"-var=zones={json.dumps(zones)}"
             yield f"-var=zone={zones[0]}"
         if self.projects:
@@ -65,6 +65,10 @@ def of(cloud: Cloud, state: Mapping[str, Any]) -> Place:
 
 def region(cloud: Cloud, zone: str) -> str:
     return zone.rpartition("-")[0] if cloud.name == "gcp" else zone[:-1]
+
+
+def first_zone(cloud: Cloud, region: str) -> str:
+    return region + ("-a" if cloud.name == "gcp" else "a")
 
 
 def _region(cloud: Cloud, values: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deploy import place
 from deploy.cloud import Cloud, need
 from deploy.errors import DeployError
 from deploy.run import ask
@@ -32,6 +33,9 @@ _FORMS = {
     "monitoring": "{{ disk_gb = 50 }}",
     "auto_stop": '{{ stop_at = "20:00", idle_minutes = 60 }}',
     "labels": '{{ team = "ml" }}',
+    "zones": '["{zone}"]',
+    "ssh_cidrs": '["203.0.113.7/32"]',
+    "https_cidrs": '["203.0.113.0/24"]',
 }
 _REFUSED = re.compile(r"^Error: Invalid value for variable$.*?^(\w+: .*?)\n\n", re.MULTILINE | re.DOTALL)
 
@@ -47,7 +51,7 @@ class Settings(NamedTuple):
 def check(cloud: Cloud) -> dict[str, Any]:
     """What it says, and where it is silent the defaults; empty where it is none that Terraform can read."""
     told = _read(cloud.folder)
-    if wrong := [*_unread(told.said, told.read, ""), *_refused(told, cloud.folder)]:
+    if wrong := [*_unread(told.said, told.read, ""), *_refused(told, cloud)]:
         raise DeployError("\n".join(["terraform.tfvars:", *(f"  {each}" for each in wrong)]))
     if told.read.get("access") == "private":
         need(cloud.private_programs)
@@ -57,10 +61,11 @@ def check(cloud: Cloud) -> dict[str, Any]:
 def _read(folder: Path) -> Settings:
     """Empty where the file is none that Terraform can read: its plan says so, with the line."""
     with tempfile.TemporaryDirectory() as name:
-        for source in ("variables.tf", "prices.json", "terraform.tfvars", *folder.glob("*.auto.tfvars*")):
+        variables = [*folder.glob("variables*.tf")]
+        for source in (*variables, "prices.json", "terraform.tfvars", *folder.glob("*.auto.tfvars*")):
             shutil.copy(folder / source, name)
         said = (folder / "terraform.tfvars").read_text(encoding="utf-8")
-        names = _DECLARED.findall((folder / "variables.tf").read_text(encoding="utf-8"))
+        names = [one for file in variables for one in _DECLARED.findall(file.read_text(encoding="utf-8"))]
         Path(name, "said.tf").write_text(f"locals {{\nsaid = {{\n{said}\n}}\n}}\n", encoding="utf-8")
         read = ", ".join(f"{each} = var.{each}" for each in names)
         done = ask(["terraform", "console", "-no-color"], folder=Path(name), seconds=SECONDS,
@@ -75,15 +80,16 @@ def _read(folder: Path) -> Settings:
     return Settings(*values, refused, unfit)
 
 
-def _refused(told: Settings, folder: Path) -> Iterator[str]:
+def _refused(told: Settings, cloud: Cloud) -> Iterator[str]:
     """A key's file may be told from the folder itself, where this was not read: that is the plan's to judge."""
-    elsewhere = os.path.isfile(folder / str(told.read.get("ssh_public_key", "")))
-    known = json.loads((folder / "prices.json").read_text(encoding="utf-8")).get("machine_types", {})
+    elsewhere = os.path.isfile(cloud.folder / str(told.read.get("ssh_public_key", "")))
+    table = json.loads((cloud.folder / "prices.json").read_text(encoding="utf-8"))
+    known, zone = table["machine_types"], place.first_zone(cloud, table["region"])
     for each in told.refused:
         if not (elsewhere and each.startswith("ssh_public_key:")):
             yield each + _near(each, known)
     for name, why in told.unfit:
-        form = f" Write {name} = {_FORMS[name].format(type=next(iter(known), ''))}" if name in _FORMS else ""
+        form = f" Write {name} = {_FORMS[name].format(type=next(iter(known)), zone=zone)}" if name in _FORMS else ""
         yield f"{name}: {why}{form}"
 
 

@@ -33,7 +33,7 @@ resource "aws_security_group" "monitoring" {
 
 resource "aws_vpc_security_group_ingress_rule" "https" {
   #checkov:skip=CKV_AWS_260: port 80 is for the certificate and sends on to 443; it is open only with https_cidrs
-  for_each = { for pair in setproduct(var.https_cidrs, ["tcp-80", "tcp-443", "udp-443"]) : join("-", pair) => pair }
+  for_each = { for pair in setproduct(distinct(var.https_cidrs), ["tcp-80", "tcp-443", "udp-443"]) : join("-", pair) => pair }
 
   security_group_id = aws_security_group.monitoring.id
   description       = "Grafana by the stack's profile public"

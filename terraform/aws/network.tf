@@ -3,7 +3,7 @@ locals {
   # The collector, and the exporters of the node, of DCGM and of nvidia-smi.
   scraped = toset(["8080", "9100", "9400", "9835"])
   # By its letter: who reorders zones, or adds one, moves nothing that is there.
-  numbers = { for zone in var.zones : zone => index(split("", "abcdefghijklmnopqrstuvwxyz"), substr(zone, -1, 1)) }
+  numbers = { for zone in distinct(var.zones) : zone => index(split("", "abcdefghijklmnopqrstuvwxyz"), substr(zone, -1, 1)) }
 }
 
 resource "aws_vpc" "stack" {

@@ -1,6 +1,7 @@
 variable "project" {
   description = "The Google Cloud project that everything is made in, and that pays."
   type        = string
+  nullable    = false
 
   validation {
     condition     = can(regex("^([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project))
@@ -12,6 +13,7 @@ variable "zones" {
   description = "Zones of one region, the best first. `make deploy` goes on to the next where machines are sold out."
   type        = list(string)
   default     = ["us-central1-a", "us-central1-b", "us-central1-c"]
+  nullable    = false
 
   validation {
     condition     = length(var.zones) > 0
@@ -33,6 +35,7 @@ variable "zone" {
   description = "The zone in use; empty is the first of `zones`. `make deploy` writes it to zone.auto.tfvars.json."
   type        = string
   default     = ""
+  nullable    = false
 
   validation {
     condition     = var.zone == "" || contains(var.zones, var.zone)
@@ -44,6 +47,7 @@ variable "name" {
   description = "What every name begins with. Two deployments in one project need two."
   type        = string
   default     = "trainvitals"
+  nullable    = false
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
@@ -51,125 +55,11 @@ variable "name" {
   }
 }
 
-variable "gpu_machines" {
-  description = "GPU machines by kind: machine type, how many, spot or not, disk; for N1 the accelerator."
-  type = map(object({
-    machine_type = string
-    count        = optional(number, 1)
-    spot         = optional(bool, false)
-    disk_gb      = optional(number, 200)
-    accelerator  = optional(object({ type = string, count = optional(number, 1) }))
-  }))
-  default = { gpu = { machine_type = "g2-standard-4" } }
-
-  validation {
-    condition     = length(var.gpu_machines) > 0
-    error_message = "gpu_machines: name at least one kind, as in { gpu = { machine_type = \"g2-standard-4\" } }."
-  }
-
-  validation {
-    condition = alltrue([
-      for kind in keys(var.gpu_machines) : can(regex("^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$", kind))
-    ])
-    error_message = "gpu_machines: a kind is 1 to 20 of a-z, 0-9 and -, a letter first."
-  }
-
-  validation {
-    condition     = alltrue([for machine in var.gpu_machines : contains(range(1, 51), machine.count)])
-    error_message = "gpu_machines: count must be a whole number from 1 to 50. Remove a kind that you do not want."
-  }
-
-  validation {
-    condition = alltrue([
-      for machine in var.gpu_machines :
-      machine.disk_gb >= 50 && machine.disk_gb <= 65536 && floor(machine.disk_gb) == machine.disk_gb
-    ])
-    error_message = "gpu_machines: disk_gb must be a whole number from 50, which deep-learning images take, to 65536."
-  }
-
-  validation {
-    condition = alltrue([
-      for machine in var.gpu_machines : can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type))
-    ])
-    error_message = "gpu_machines: ${join(", ", [
-      for kind, machine in var.gpu_machines : "${kind} has '${machine.machine_type}'"
-      if !can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type))
-    ])}, a machine_type without GPU. Take g2-, g4-, a2-, a3-, a4-, or n1- with an accelerator."
-  }
-
-  validation {
-    condition     = alltrue([for machine in var.gpu_machines : !startswith(machine.machine_type, "a4x-")])
-    error_message = "gpu_machines: a4x has ARM processors, for which there are no images here. Take a4- or a3-."
-  }
-
-  validation {
-    condition = alltrue([
-      for machine in var.gpu_machines : machine.spot || contains(keys(var.prices), machine.machine_type)
-      || !can(regex("^a3-highgpu-[124]g$", machine.machine_type))
-    ])
-    error_message = "gpu_machines: a3-highgpu of 1, 2 or 4 GPUs is offered as spot. Set spot = true, or where you get it otherwise its price in prices."
-  }
-
-  validation {
-    condition = alltrue([
-      for machine in var.gpu_machines : startswith(machine.machine_type, "n1-") || machine.accelerator == null
-    ])
-    error_message = "gpu_machines: accelerator is for n1- alone, other types bring their GPUs. Leave accelerator out."
-  }
-
-  validation {
-    condition = alltrue([
-      for machine in var.gpu_machines : !startswith(machine.machine_type, "n1-") || machine.accelerator != null
-    ])
-    error_message = "gpu_machines: n1- has no GPU by itself. Add accelerator = { type = \"nvidia-tesla-t4\" }."
-  }
-
-  validation {
-    condition = alltrue([
-      for machine in var.gpu_machines : try(
-        startswith(machine.accelerator.type, "nvidia-") && contains([1, 2, 4, 8], machine.accelerator.count),
-        machine.accelerator == null,
-      )
-    ])
-    error_message = "gpu_machines: accelerator.type begins with nvidia-, as nvidia-tesla-t4; its count is 1, 2, 4 or 8."
-  }
-}
-
-variable "monitoring" {
-  description = "The machine of Prometheus and Grafana; `null`: the first GPU machine by name does it too."
-  type        = object({ machine_type = optional(string, "e2-standard-2"), disk_gb = optional(number, 50) })
-  default     = {}
-
-  validation {
-    condition     = var.monitoring == null || can(regex("^[a-z][a-z0-9]*-[a-z0-9-]+$", var.monitoring.machine_type))
-    error_message = "monitoring: machine_type is no machine type. One looks like e2-standard-2."
-  }
-
-  validation {
-    condition     = try(contains(range(20, 1001), var.monitoring.disk_gb), true)
-    error_message = "monitoring: disk_gb must be a whole number from 20, which Prometheus alone may take, to 1000."
-  }
-}
-
-variable "image" {
-  description = "What GPU machines boot: `deep-learning`, `debian-12`, `ubuntu-2204`, `ubuntu-2404`, or one below."
-  type        = string
-  default     = "deep-learning"
-
-  validation {
-    condition = (
-      contains(["deep-learning", "ubuntu-accelerator", "debian-12", "ubuntu-2204", "ubuntu-2404"], var.image)
-      || can(regex("^(common|pytorch|tf|ubuntu-accelerator)-[a-z0-9-]+$", var.image))
-      || can(regex("^(https://[a-z.]+/compute/v1/)?projects/[^/]+/global/images/(family/)?[a-z0-9-]+$", var.image))
-    )
-    error_message = "image: '${var.image}' is not known. Take deep-learning, ubuntu-2404 or another of the README."
-  }
-}
-
 variable "access" {
   description = "`private`: no public address, SSH by the cloud's own way. `public`: SSH from `ssh_cidrs`."
   type        = string
   default     = "private"
+  nullable    = false
 
   validation {
     condition     = contains(["private", "public"], var.access)
@@ -181,6 +71,7 @@ variable "ssh_cidrs" {
   description = "The addresses that SSH is open to with `access = \"public\"`."
   type        = list(string)
   default     = []
+  nullable    = false
 
   validation {
     condition     = alltrue([for cidr in var.ssh_cidrs : can(cidrnetmask(cidr))])
@@ -201,16 +92,33 @@ variable "ssh_cidrs" {
     condition     = var.access != "private" || length(var.ssh_cidrs) == 0
     error_message = "ssh_cidrs: it opens nothing with access = \"private\". Leave it out, or set access = \"public\"."
   }
+
+  validation {
+    condition = alltrue([for cidr in var.ssh_cidrs : try(cidrhost(cidr, 0) == split("/", cidr)[0], true)])
+    error_message = "ssh_cidrs: ${join(", ", [
+      for cidr in var.ssh_cidrs : "${cidr} begins within ${cidrhost(cidr, 0)}/${split("/", cidr)[1]}"
+      if try(cidrhost(cidr, 0) != split("/", cidr)[0], false)
+    ])}. Write that range, or /32 for the one address."
+  }
 }
 
 variable "https_cidrs" {
   description = "Who reaches ports 80 and 443 of the monitoring machine, for the stack's profile `public`."
   type        = list(string)
   default     = []
+  nullable    = false
 
   validation {
     condition     = alltrue([for cidr in var.https_cidrs : can(cidrnetmask(cidr))])
     error_message = "https_cidrs: ${jsonencode(var.https_cidrs)} holds what is no IPv4 range. Everybody is 0.0.0.0/0."
+  }
+
+  validation {
+    condition = alltrue([for cidr in var.https_cidrs : try(cidrhost(cidr, 0) == split("/", cidr)[0], true)])
+    error_message = "https_cidrs: ${join(", ", [
+      for cidr in var.https_cidrs : "${cidr} begins within ${cidrhost(cidr, 0)}/${split("/", cidr)[1]}"
+      if try(cidrhost(cidr, 0) != split("/", cidr)[0], false)
+    ])}. Write that range, or /32 for the one address."
   }
 }
 
@@ -218,12 +126,14 @@ variable "node_to_node" {
   description = "Whether GPU machines reach each other on every port, as training over several of them needs."
   type        = bool
   default     = false
+  nullable    = false
 }
 
 variable "ssh_public_key" {
   description = "Your public SSH key, or its file."
   type        = string
   default     = "~/.ssh/id_ed25519.pub"
+  nullable    = false
 
   validation {
     condition = can(regex(
@@ -241,7 +151,8 @@ variable "auto_stop" {
     time_zone    = optional(string, "UTC")
     idle_minutes = optional(number, 0)
   })
-  default = {}
+  default  = {}
+  nullable = false
 
   validation {
     condition     = can(regex("^(|([01][0-9]|2[0-3]):[0-5][0-9])$", var.auto_stop.stop_at))
@@ -270,6 +181,7 @@ variable "prices" {
   description = "Dollars an hour by machine type or accelerator; they go before those of prices.json."
   type        = map(object({ on_demand = optional(number), spot = optional(number) }))
   default     = {}
+  nullable    = false
 
   validation {
     condition     = alltrue(flatten([for price in var.prices : [for dollars in price : try(dollars >= 0, true)]]))
@@ -281,6 +193,7 @@ variable "labels" {
   description = "More labels on everything that can bear them."
   type        = map(string)
   default     = {}
+  nullable    = false
 
   validation {
     condition = alltrue([

@@ -65,7 +65,7 @@ def made(tmp_path: Path) -> Callable[..., Terraform]:
         (tmp_path / "main.tf").write_text(MODULE)
         (tmp_path / "variables.tf").write_text(VARIABLES)
         (tmp_path / "terraform.tfvars").write_text('zones = ["a", "b", "c"]\n')
-        (tmp_path / "prices.json").write_text("{}")
+        (tmp_path / "prices.json").write_text('{"region": "a", "machine_types": {}}')
         (tmp_path / "full").write_text("\n".join(full) + "\n")
         return Terraform(replace(CLOUDS["gcp"], folder=tmp_path, machine="terraform_data"))
 

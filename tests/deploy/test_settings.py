@@ -59,6 +59,8 @@ def test_a_typo_within_a_machine_is_told(written: Callable[..., Cloud]) -> None:
      "price in prices. Did you mean g6.xlarge or "),
     ("aws", "t3.large", "gpu_machines: gpu has 't3.large', a machine_type without GPU. Take g4dn."),
     ("gcp", "g-standard-4", "gpu_machines: gpu has 'g-standard-4', a machine_type without GPU. Take g2-"),
+    ("gcp", "g2-standard-5", "gpu_machines: gpu has 'g2-standard-5', a machine_type not known to run here."),
+    ("gcp", "g2-typo-4", "gpu has 'g2-typo-4', a machine_type not known to run here."),
     ("gcp", "g-standard-4", "Did you mean g2-standard-4"),
 ])  # fmt: skip
 def test_a_machine_type_that_is_none_is_told_with_its_kind_and_those_near_it(
@@ -80,6 +82,9 @@ def test_a_machine_type_that_is_none_is_told_with_its_kind_and_those_near_it(
     ("prices = { some = 1.0 }", "{ on_demand = 0.71, spot = 0.28 } }, dollars an hour"),
     ('auto_stop = "20:00"', 'auto_stop: object required. Write auto_stop = { stop_at = "20:00", idle_minutes = 60 }'),
     ('node_to_node = "perhaps"', "node_to_node: a bool is required"),
+    ('access = "public"\nssh_cidrs = "203.0.113.7/32"', 'string required. Write ssh_cidrs = ["203.0.113.7/32"]'),
+    ('https_cidrs = "0.0.0.0/0"', 'string required. Write https_cidrs = ["203.0.113.0/24"]'),
+    ('https_cidrs = ["203.0.113.7/24"]', "203.0.113.7/24 begins within 203.0.113.0/24. Write that range, or /32 for"),
 ])  # fmt: skip
 def test_a_value_of_another_form_is_told_with_the_form(
     written: Callable[..., Cloud], cloud: str, text: str, wanted: str
@@ -87,6 +92,31 @@ def test_a_value_of_another_form_is_told_with_the_form(
     with pytest.raises(DeployError) as told:
         settings.check(written(cloud, text))
     assert wanted in str(told.value)
+
+
+@pytest.mark.parametrize(("cloud", "zone"), [("gcp", "us-central1-a"), ("aws", "us-east-1a")])
+def test_a_zone_that_is_no_list_is_told_with_one_of_that_cloud(
+    written: Callable[..., Cloud], cloud: str, zone: str
+) -> None:
+    told = written(cloud, "")
+    text = re.sub(r"(?m)^zones .*\n", "", told.settings.read_text())
+    told.settings.write_text(f'{text}\nzones = "{zone}"\n')
+    with pytest.raises(DeployError, match=rf'zones: .*Write zones = \["{zone}"\]'):
+        settings.check(told)
+
+
+@pytest.mark.parametrize("cloud", support.CLOUDS)
+@pytest.mark.parametrize("name", ["auto_stop", "labels", "prices", "https_cidrs"])
+def test_null_is_let_through_as_the_default(written: Callable[..., Cloud], cloud: str, name: str) -> None:
+    assert settings.check(written(cloud, f"{name} = null"))[name] is not None
+
+
+@pytest.mark.parametrize(("cloud", "type_"), [("gcp", "t2a-standard-2"), ("aws", "t4g.large"), ("aws", "c6gn.xlarge")])
+def test_a_processor_that_there_is_no_image_for_is_refused(
+    written: Callable[..., Cloud], cloud: str, type_: str
+) -> None:
+    with pytest.raises(DeployError, match=f"monitoring: {type_} has an ARM processor"):
+        settings.check(written(cloud, f'monitoring = {{ machine_type = "{type_}" }}'))
 
 
 @pytest.mark.parametrize("cloud", support.CLOUDS)

@@ -109,3 +109,40 @@ run "the_same_user_on_every_image" {
     error_message = "the first boot makes the user"
   }
 }
+
+run "null_is_the_default" {
+  command = plan
+
+  variables {
+    zones        = null
+    zone         = null
+    name         = null
+    image        = null
+    access       = null
+    ssh_cidrs    = null
+    https_cidrs  = null
+    node_to_node = null
+    auto_stop    = null
+    prices       = null
+    labels       = null
+  }
+
+  assert {
+    condition     = output.zone == "us-east-1a"
+    error_message = "it is as if nothing was said"
+  }
+}
+
+run "what_is_named_twice_is_one" {
+  command = plan
+
+  variables {
+    zones       = ["us-east-1a", "us-east-1a"]
+    https_cidrs = ["0.0.0.0/0", "0.0.0.0/0"]
+  }
+
+  assert {
+    condition     = output.zone == "us-east-1a"
+    error_message = "one zone, open to everybody"
+  }
+}

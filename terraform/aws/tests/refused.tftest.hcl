@@ -400,3 +400,44 @@ run "a_disk_too_small_for_a_deep_learning_image" {
 
   expect_failures = [var.gpu_machines]
 }
+
+run "a_machine_type_that_is_null" {
+  command = plan
+
+  variables {
+    gpu_machines = { gpu = { machine_type = null } }
+  }
+
+  expect_failures = [var.gpu_machines]
+}
+
+run "monitoring_on_arm" {
+  command = plan
+
+  variables {
+    monitoring = { machine_type = "t4g.large" }
+  }
+
+  expect_failures = [var.monitoring]
+}
+
+run "ssh_from_within_a_range" {
+  command = plan
+
+  variables {
+    access    = "public"
+    ssh_cidrs = ["203.0.113.7/24"]
+  }
+
+  expect_failures = [var.ssh_cidrs]
+}
+
+run "https_from_within_a_range" {
+  command = plan
+
+  variables {
+    https_cidrs = ["203.0.113.7/24"]
+  }
+
+  expect_failures = [var.https_cidrs]
+}

@@ -135,3 +135,40 @@ run "a_robot_has_the_name_of_its_number" {
     error_message = "OS Login calls service accounts sa_ and their number"
   }
 }
+
+run "null_is_the_default" {
+  command = plan
+
+  variables {
+    zones        = null
+    zone         = null
+    name         = null
+    image        = null
+    access       = null
+    ssh_cidrs    = null
+    https_cidrs  = null
+    node_to_node = null
+    auto_stop    = null
+    prices       = null
+    labels       = null
+  }
+
+  assert {
+    condition     = output.zone == "us-central1-a"
+    error_message = "it is as if nothing was said"
+  }
+}
+
+run "what_is_named_twice_is_one" {
+  command = plan
+
+  variables {
+    zones       = ["us-central1-a", "us-central1-a"]
+    https_cidrs = ["0.0.0.0/0", "0.0.0.0/0"]
+  }
+
+  assert {
+    condition     = output.zone == "us-central1-a"
+    error_message = "one zone, open to everybody"
+  }
+}

@@ -75,7 +75,7 @@ run "the_user_goes_before_the_table" {
 
 run "an_unknown_type_has_no_price" {
   variables {
-    gpu_machines = { new = { machine_type = "g4-standard-9999" }, gpu = { machine_type = "g2-standard-4" } }
+    gpu_machines = { new = { machine_type = "g4-standard-384" }, gpu = { machine_type = "g2-standard-4" } }
   }
 
   assert {
