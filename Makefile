@@ -37,8 +37,10 @@ alert-test: ## Send an alert through every configured channel, and report what e
 agent: .venv/.runtime ## Run the agent alone and its page (DEMO=1: simulated GPUs; ARGS='...': more flags)
 	@exec $(VENV)/trainvitals $(if $(filter-out 0,$(DEMO)),demo,serve) $(ARGS)
 
-# CLOUD=gcp or aws: what terraform/CLOUD/terraform.tfvars says. INVENTORY=hosts.yml: machines of one's own.
-DEPLOY = @exec $(VENV)/python -m deploy $@ --cloud '$(CLOUD)' --inventory '$(INVENTORY)'
+# CLOUD=gcp or aws: what terraform/CLOUD/terraform.tfvars says. INVENTORY=hosts.yml: machines of one's own. By the
+# environment: a name may hold what a shell would read.
+export CLOUD INVENTORY
+DEPLOY = @exec $(VENV)/python -m deploy $@
 
 .PHONY: plan
 plan: .venv/.deploy ## Show what deploying would make, and its price (CLOUD=gcp or aws)

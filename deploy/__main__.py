@@ -32,6 +32,7 @@ def main() -> int:
         _act(told)
     except FileToEdit as turn:
         print(f"deploy: {turn}")
+        return 0 if say.somebody_answers() else 2
     except DeployError as error:
         return _failed(str(error), 2)
     except subprocess.TimeoutExpired as error:
@@ -72,8 +73,8 @@ def _broken_off(told: argparse.Namespace | None) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="deploy", description=__doc__)
     parser.add_argument("action", choices=ACTIONS)
-    parser.add_argument("--cloud", default="", help="gcp or aws")
-    parser.add_argument("--inventory", default="", help="the hosts of one's own")
+    parser.add_argument("--cloud", default=os.environ.get("CLOUD", ""), help="gcp or aws")
+    parser.add_argument("--inventory", default=os.environ.get("INVENTORY", ""), help="the hosts of one's own")
     told = parser.parse_args()
     if bool(told.cloud) == bool(told.inventory):
         clouds = f"make {told.action} CLOUD=gcp or CLOUD=aws"

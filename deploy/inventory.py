@@ -47,6 +47,15 @@ def check(told: dict[str, Any], name: str) -> None:
         raise DeployError("\n  ".join([f"{name}: what stands there is not what would be read:", *problems]))
 
 
+def others(told: dict[str, Any]) -> Iterator[str]:
+    """Machines that are left alone: they may be meant to be."""
+    ours = {host for group in GROUPS for host in hosts(told, group)}
+    for group in sorted(told.keys() - {"_meta", "all", "ungrouped", *GROUPS}):
+        if left := sorted({*told[group].get("hosts", [])} - ours):
+            where = "GPU machines stand in gpu_nodes, that of Prometheus in monitoring"
+            yield f"{', '.join(left)} of the group {group}: left alone. {where}"
+
+
 def hosts(told: dict[str, Any], group: str) -> Iterator[str]:
     """With those of the groups in it."""
     found = told.get(group, {})

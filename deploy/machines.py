@@ -171,10 +171,12 @@ def _summary(planned: dict[str, Any], cloud: Cloud) -> Iterator[str]:
     if moved := _moved(planned, cloud):
         yield f"! Prometheus and Grafana move from {moved[0]} to {moved[1]}: their history stays behind on {moved[0]}"
     told = ", ".join(f"{count} to {action}" for action, count in counted.items() if count)
-    yield f"{told or 'no change'} in {outputs.get('zone', {}).get('value', '')}"
+    zone = outputs.get("zone", {}).get("value", "")
+    yield f"{told or 'no change'} in {zone}"
     yield _stops(quota.variable(planned, "auto_stop") or {})
     price = outputs.get("price_per_hour", {}).get("value") or {}
     yield money.rate(price.get("total"))
+    yield from money.elsewhere(price, place.region(cloud, zone))
     yield from money.aged(price, date.today())
 
 

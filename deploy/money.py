@@ -20,6 +20,13 @@ def aged(price: Mapping[str, Any], today: date) -> Iterator[str]:
                ", and set in `prices` what differs")  # fmt: skip
 
 
+def elsewhere(price: Mapping[str, Any], region: str) -> Iterator[str]:
+    """A line where the table is of another region."""
+    if region and price.get("region") not in (None, region):
+        dearer = f"{region} may cost up to a third more"
+        yield f"The price is that of {price['region']}, but for what you set in `prices`: {dearer}"
+
+
 def spent(outputs: Mapping[str, Any]) -> str:
     """By what Terraform told when it made them."""
     price, since = (outputs.get("price_per_hour") or {}).get("total"), outputs.get("since")

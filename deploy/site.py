@@ -62,6 +62,8 @@ class Site:
     def wait(self, seconds: float, *, booting: bool = False) -> None:
         """Until each answers by SSH. Who does not, or cannot by waiting, is left out; the one of Prometheus ends it."""
         self._need_ssh()
+        for text in inventories.others(self._told):
+            say.line(text)
         end, left, late = time.monotonic() + seconds, self.machines, False
         while left and not late:
             silent, late = self._silent(left), time.monotonic() > end
@@ -162,6 +164,7 @@ class Site:
                 f"{self.inventory.name}: the group monitoring has several hosts ({some(monitoring)}), one Prometheus "
                 "is enough: keep one"
             )
+        ways.pages(self)
 
     def _need_ssh(self) -> None:
         connections = {self.variables(host).get("ansible_connection", "ssh") for host in self.machines}

@@ -4,6 +4,7 @@ ssh(site, "mon")  ->  ssh ubuntu@10.0.0.10
 """
 
 import json
+import re
 import shlex
 import socket
 import subprocess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deploy.site import Site
 
 PAGES = json.loads((ROOT / "terraform/inventory/pages.json").read_text())
+LAST_PORT = 65535
 HOME = "/opt/trainvitals"
 VOLUME = "trainvitals_grafana-password"
 # What ssh says, and what mends it.
@@ -72,7 +74,22 @@ def pages(site: "Site") -> dict[str, Any]:
     knobs = site.variables(site.monitor).get("stack_env") or {}
     # What only Ansible can put together is named as it stands.
     said = knobs if isinstance(knobs, dict) else dict.fromkeys((page["knob"] for page in PAGES), knobs)
+    _need_ports({page["knob"]: said.get(page["knob"], page["port"]) for page in PAGES}, site.monitor)
     return {page["name"]: said.get(page["knob"], page["port"]) for page in PAGES}
+
+
+def _need_ports(ports: dict[str, Any], host: str) -> None:
+    knobs: dict[str, str] = {}
+    for knob, port in ports.items():
+        told = str(port)
+        if "{{" in told:
+            continue
+        if not re.fullmatch(r"[1-9][0-9]{0,4}", told) or int(told) > LAST_PORT:
+            raise DeployError(f"{host}: stack_env has {knob}: {told}, which is no port: take a whole number from 1 to "
+                              f"{LAST_PORT}")  # fmt: skip
+        if told in knobs:
+            raise DeployError(f"{host}: stack_env gives {knobs[told]} and {knob} one port, {told}: take two")
+        knobs[told] = knob
 
 
 def open_tunnel(site: "Site") -> None:

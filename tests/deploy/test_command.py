@@ -1,6 +1,7 @@
 """What the commands say before anything is done: which cloud, what is missing, how one goes on."""
 
 import argparse
+import io
 import json
 import os
 import subprocess
@@ -15,7 +16,9 @@ from deploy import kept
 from deploy.__main__ import _machines, main
 from deploy.cloud import CLOUDS, ROOT, Cloud
 from deploy.errors import DeployError, FileToEdit
+from tests.deploy import clones
 from tests.deploy.conftest import Program
+from tests.deploy.test_say import Terminal
 
 
 def told(*words: str, **environ: str) -> str:
@@ -37,6 +40,13 @@ def told(*words: str, **environ: str) -> str:
 ])  # fmt: skip
 def test_a_call_that_is_off_is_told_with_the_fix(words: list[str], wanted: str) -> None:
     assert wanted in told(*words)
+
+
+def test_a_name_may_hold_what_a_shell_would_read(tmp_path: Path) -> None:
+    clones.bare(tmp_path)
+    words = clones.make("verify", "INVENTORY=o'n $$(nosuch).yml", "CLOUD=")
+    done = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
+    assert "INVENTORY: there is no file o'n $(nosuch).yml;" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-5", "7201", "1.5"])
@@ -65,15 +75,23 @@ def test_no_two_commands_work_on_one_site(action: str) -> None:
     assert f"another command is at work on gcp (process {os.getpid()}): wait until it has ended" in words
 
 
-def test_the_first_run_ends_well_and_names_the_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("beforehand", "stdin", "wanted"), [
+    ("", Terminal(), 0), ("1", Terminal(), 2), ("", io.StringIO(), 2)])  # fmt: skip
+def test_the_first_run_names_the_file_and_ends_well_where_somebody_reads_that(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    beforehand: str,
+    stdin: io.StringIO,
+    wanted: int,
 ) -> None:
     def first(*_: object, **__: object) -> None:
         raise FileToEdit("wrote it, the one file to edit")
 
     monkeypatch.setattr(sys, "argv", ["deploy", "plan", "--cloud", "gcp"])
     monkeypatch.setattr(Cloud, "check", first)
-    assert main() == 0
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setenv("YES", beforehand)
+    assert main() == wanted
     assert capsys.readouterr().out == "deploy: wrote it, the one file to edit\n"
 
 

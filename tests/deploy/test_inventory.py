@@ -1,5 +1,6 @@
 """A typing error in an inventory is told with what was meant, before anything is asked of a machine."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,25 @@ def test_what_nobody_would_read_is_named_with_what_was_meant(tmp_path: Path, tex
 def test_what_is_somebody_else_s_is_left_to_them(tmp_path: Path, text: str) -> None:
     (tmp_path / "hosts.yml").write_text(text + MON)
     assert "mon" in Site(tmp_path / "hosts.yml").machines
+
+
+def test_machines_of_another_group_are_named_with_the_groups_that_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = f"{{ansible_connection: local, ansible_python_interpreter: {sys.executable}}}"
+    (tmp_path / "hosts.yml").write_text(
+        f"nodes: {{hosts: {{gpu2: , gpu1: }}}}\nmonitoring: {{hosts: {{mon: {here}}}}}\n"
+    )
+    Site(tmp_path / "hosts.yml").wait(1)
+    told = (
+        "gpu1, gpu2 of the group nodes: left alone. GPU machines stand in gpu_nodes, that of Prometheus in monitoring"
+    )
+    assert capsys.readouterr().out.count(told) == 1
+
+
+def test_of_groups_within_ours_nothing_is_said() -> None:
+    told = {"gpu_nodes": {"children": ["west"]}, "west": {"hosts": ["gpu1"]}, "monitoring": {"hosts": ["gpu1"]}}
+    assert [*inventory.others(told)] == []
 
 
 @pytest.mark.parametrize("role", ["base", "docker", "nvidia", "stack"])

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from deploy import money, say
+from deploy.cloud import CLOUDS
 from deploy.errors import DeployError
+from deploy.machines import _summary
 
 
 class Terminal(io.StringIO):
@@ -72,6 +74,18 @@ def test_a_price_table_of_more_than_a_year_is_told_with_its_age() -> None:
     assert not [*money.aged(price, date(2026, 6, 30)), *money.aged({}, date(2026, 6, 30))]
     (told,) = money.aged(price, date(2026, 11, 19))
     assert "of 2025-06-30, 16 months old: check it against https://example.com/prices" in told
+
+
+def test_a_price_of_another_region_is_told_as_that() -> None:
+    price = {"region": "us-east-1"}
+    assert not [*money.elsewhere(price, "us-east-1"), *money.elsewhere({}, "eu-west-1"), *money.elsewhere(price, "")]
+    (told,) = money.elsewhere(price, "eu-west-1")
+    assert (
+        told
+        == "The price is that of us-east-1, but for what you set in `prices`: eu-west-1 may cost up to a third more"
+    )
+    planned = {"planned_values": {"outputs": {"price_per_hour": {"value": price}, "zone": {"value": "eu-west-1a"}}}}
+    assert told in _summary(planned, CLOUDS["aws"])
 
 
 def test_a_price_that_nobody_knows_is_not_zero() -> None:

@@ -52,6 +52,16 @@ def test_ports_that_the_inventory_changes_are_those_of_the_tunnel_and_the_pages(
     assert re.findall(r"http://localhost:(\d+)", capsys.readouterr().out) == wanted
 
 
+@pytest.mark.parametrize(("knobs", "wanted"), [
+    ("TRAINVITALS_PORT: 70000", "TRAINVITALS_PORT: 70000, which is no port: take a whole number from 1 to 65535"),
+    ("GRAFANA_PORT: abc", "GRAFANA_PORT: abc, which is no port"), ("GRAFANA_PORT: 0", "GRAFANA_PORT: 0, which is"),
+    ("GRAFANA_PORT: 3000.5", "GRAFANA_PORT: 3000.5, which is no port"),
+    ("GRAFANA_PORT: 9090", "gives GRAFANA_PORT and PROMETHEUS_PORT one port, 9090: take two")])  # fmt: skip
+def test_a_port_that_is_none_or_another_s_is_told_with_its_knob(tmp_path: Path, knobs: str, wanted: str) -> None:
+    with pytest.raises(DeployError, match=f"mon: stack_env .*{wanted}"):
+        site(tmp_path, HOSTS + f"all: {{vars: {{stack_env: {{{knobs}}}}}}}\n")
+
+
 def test_each_page_has_the_port_that_its_knob_has() -> None:
     example = (ROOT / "compose" / ".env.example").read_text()
     assert [page for page in ways.PAGES if f"\n{page['knob']}={page['port']}\n" not in example] == []
