@@ -26,13 +26,14 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
-    told = None
+    told, status = None, 0
     try:
         told = _arguments()
         _act(told)
     except FileToEdit as turn:
         print(f"deploy: {turn}")
-        return 0 if say.somebody_answers() else 2
+        # A script that goes on would take it for deployed.
+        status = 0 if say.somebody_answers() else 2
     except DeployError as error:
         return _failed(str(error), 2)
     except subprocess.TimeoutExpired as error:
@@ -44,7 +45,7 @@ def main() -> int:
         return _failed(f"{error.filename or 'this machine'}: {error.strerror}: is it yours to write, is there room?", 2)
     except KeyboardInterrupt:
         return _failed(_broken_off(told), 130)
-    return 0
+    return status
 
 
 def _act(told: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ from tests.stack.bases import ROOT
 class Done(NamedTuple):
     rc: int
     stdout: str
+    stderr: str = ""
 
 
 class Host:

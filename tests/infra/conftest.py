@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.infra import sudo
 from tests.infra.machine import Machine, watched
 
 
@@ -48,7 +49,9 @@ def known() -> dict[str, Machine]:
 
 def met(host: Any) -> Machine:
     name = host.backend.host
-    return watched(host, name, host.backend.ansible_runner.get_variables(name))
+    told = host.backend.ansible_runner.get_variables(name)
+    sudo.prepare(host.backend, told)
+    return watched(host, name, told)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.infra import sudo
+
 HOME = "/opt/trainvitals"
 PROJECT = "trainvitals"
 JOBS = {"journal", "targets", "alertmanager-config", "grafana-password", "caddy-volume"}
@@ -55,7 +57,7 @@ class Machine:
     def run(self, command: str, seconds: int = ASK_SECONDS) -> tuple[int, str]:
         """As root: how it ended, and all that it said."""
         done = self.host.run(f"timeout {seconds} sh -c {shlex.quote(command)} 2>&1")
-        return done.rc, done.stdout.strip()
+        return done.rc, done.stdout.strip() or done.stderr.strip()
 
     def says(self, command: str) -> str:
         """What it says; nothing where it fails."""
@@ -153,16 +155,19 @@ def read(told: str) -> dict[str, Any]:
 
 
 def watched(host: Any, name: str, told: Mapping[str, Any]) -> Machine:
-    """One that is asked no more once SSH did not get there: each question would wait for that again."""
+    """One that is asked no more once SSH, or sudo, did not get there: each question would wait for that again."""
     ask, gone = host.backend.run, list[str]()
 
     def asked(*words: Any, **options: Any) -> Any:
         try:
-            if not gone:
-                return ask(*words, **options)
+            done = None if gone else ask(*words, **options)
+            if refused := sudo.refusal(done) if done else "":
+                gone.append(f"sudo lets nobody become root: {refused[:LINE_LENGTH]}\n    do: {sudo.MEND}")
         except RuntimeError as error:
-            gone.append(_why(error))
-        pytest.fail(f"{name}: SSH does not get there: {gone[0]}\n    do: {MEND_SSH}", pytrace=False)
+            gone.append(f"SSH does not get there: {_why(error)}\n    do: {MEND_SSH}")
+        if gone:
+            pytest.fail(f"{name}: {gone[0]}", pytrace=False)
+        return done
 
     # Whatever asks, a module of testinfra too, asks by that.
     host.backend.run = asked
