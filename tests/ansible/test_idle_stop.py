@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ansible.local import HOST, played, role
 from tests.collector.support import serving
 from tests.stack.bases import ROOT
 
@@ -138,3 +139,13 @@ def test_it_reads_the_agent_s_own_page(tried: Tried, metrics: str) -> None:
     tried.since.write_text("0")
     assert tried.run(metrics) == ""
     assert not tried.off.exists()
+
+
+@pytest.mark.parametrize(("minutes", "is_told"), [(-1, True), (4, True), (0, False), (5, False)])
+def test_minutes_that_are_too_few_are_told_before_anything_is_changed(
+    tmp_path: Path, minutes: int, is_told: bool
+) -> None:
+    done = played(tmp_path, [role("stack", "preflight")], stack_idle_stop_minutes=minutes)
+    assert "It switches itself off after minutes" in done.stdout
+    wanted = f"{HOST}: stack_idle_stop_minutes is {minutes}: take 5 or more"
+    assert (wanted in " ".join(done.stdout.split())) == is_told
