@@ -50,7 +50,7 @@ def clone(tmp_path: Path) -> Path:
     infra.mkdir(parents=True)
     for package in (infra.parent, infra):
         (package / "__init__.py").touch()
-    for name in ("conftest.py", "machine.py"):
+    for name in ("conftest.py", "machine.py", "sudo.py"):
         shutil.copy(support.ROOT / "tests" / "infra" / name, infra)
     (infra / "test_ours.py").write_text(VERIFICATION)
     return folder
