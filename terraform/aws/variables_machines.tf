@@ -47,7 +47,8 @@ variable "gpu_machines" {
 
   validation {
     condition = alltrue([
-      for machine in var.gpu_machines : contains(keys(var.prices), machine.machine_type) || can(regex(
+      for machine in var.gpu_machines : contains(keys(var.prices), machine.machine_type)
+      || !can(regex("^(g|gr|p)[0-9]+[a-z0-9-]*[.][a-z0-9-]+$", machine.machine_type)) || can(regex(
         "^(g4ad|g4dn|g5g?|g6[ef]?|gr6f?|p4de?|p5(e|en)?|p6-b[0-9]+|p6e-[a-z0-9]+)[.]([0-9]*xlarge|metal)$", machine.machine_type
       ))
     ])

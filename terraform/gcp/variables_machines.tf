@@ -57,7 +57,9 @@ variable "gpu_machines" {
 
   validation {
     condition = alltrue([
-      for machine in var.gpu_machines : contains(keys(var.prices), machine.machine_type) || can(regex("^(${local.gpu_types})$", machine.machine_type))
+      for machine in var.gpu_machines : contains(keys(var.prices), machine.machine_type)
+      || !can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type))
+      || can(regex("^(${local.gpu_types})$", machine.machine_type))
     ])
     error_message = "gpu_machines: ${join(", ", [
       for kind, machine in var.gpu_machines : "${kind} has '${machine.machine_type}'"
