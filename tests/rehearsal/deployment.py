@@ -21,7 +21,7 @@ from urllib.parse import quote
 from tests.deploy import clones
 from tests.rehearsal.machines import Site
 from tests.stack.bases import ROOT
-from tests.stack.support import shortened
+from tests.stack.support import shortened, wait_for
 
 _RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 _FOLDERS = ("compose", "prometheus", "grafana", "collector", "requirements", "scripts", "ansible", "deploy",
@@ -92,7 +92,9 @@ class Deployment:
         return subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
-        return self._asked("mon", f"http://127.0.0.1:9090/api/v1/query?query={quote(query)}")["data"]["result"]  # type: ignore[no-any-return]
+        address = f"http://127.0.0.1:9090/api/v1/query?query={quote(query)}"
+        found: list[dict[str, Any]] = wait_for(lambda: self._asked("mon", address), 10)["data"]["result"]
+        return found
 
     def alertmanager(self, path: str, body: Any = None) -> Any:
         words = f"-H 'Content-Type: application/json' --data {shlex.quote(json.dumps(body))} " if body else ""
@@ -110,9 +112,10 @@ class Deployment:
         return {one["metric"]["instance"] for one in self.prometheus(f'up{{job="{job}"}} {state}')}
 
     def _asked(self, host: str, words: str) -> Any:
-        status, told = self.site.ended(host, f"curl -sS --max-time 10 {words}")
-        if status:
-            raise OSError(told)
+        status, told = self.site.ended(host, f"curl -sS --fail-with-body --max-time 10 {words}")
+        # A busy engine loses what a command said now and then.
+        if status or not told:
+            raise OSError(told or f"no word from {host}: {words}")
         return json.loads(told)
 
 
