@@ -29,6 +29,8 @@ CO2 = Variable("co2", "g CO₂ per kWh", "400", text=True)
 VARIABLES = (JOBS, INSTANCES, RUNS, CO2)
 HERE = selector(NODE)
 OF_RUN = selector(RUN)
+# Each exporter that reads a GPU counts for itself.
+JOULES = f"increase(gpu:energy:joules_total{HERE}[$__range])"
 DOLLARS = f"sum(node:price:dollars_per_hour{HERE})"
 
 
@@ -38,7 +40,7 @@ def over_range(rate_per_hour: str) -> str:
 
 
 def is_it_well() -> Row:
-    energy = f"sum(increase(gpu:energy:joules_total{HERE}[$__range])) / {JOULES_PER_KWH}"
+    energy = f"sum(max by (uuid) ({JOULES})) / {JOULES_PER_KWH}"
     goodput = f"avg(avg_over_time(run:goodput:ratio{OF_RUN}[$__range]))"
     return Row("", 4, (
         stat("Cost per hour", "What these nodes cost an hour, where their price was set.", DOLLARS,
@@ -79,12 +81,13 @@ def per_run() -> Row:
 
 def per_gpu() -> Row:
     share = f"node:price:dollars_per_hour{HERE} / on (instance) node:gpus:count{HERE}"
-    kwh = f"max by (instance, gpu, uuid) (increase(gpu:energy:joules_total{HERE}[$__range])) / {JOULES_PER_KWH}"
+    busy = f"max by (instance, gpu, uuid) (avg_over_time(gpu:utilization:ratio{HERE}[$__range]))"
+    kwh = f"0 * {busy} + on (uuid) group_left () max by (uuid) ({JOULES}) / {JOULES_PER_KWH}"
     values = {
         "Per hour": f"0 * max by (instance, gpu, uuid) (gpu:power:watts{HERE}) + on (instance) group_left () ({share})",
         "Energy": kwh,
         "CO₂": f"{kwh} * $co2",
-        "Busy": f"max by (instance, gpu, uuid) (avg_over_time(gpu:utilization:ratio{HERE}[$__range]))",
+        "Busy": busy,
     }
     columns = (
         linked("Node", node_link(VARIABLES)), shown("Per hour", "currencyUSD", decimals=2),

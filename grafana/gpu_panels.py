@@ -35,11 +35,11 @@ XID_NEVER: Json = {"type": "range", "options": {"from": 1e9, "to": None, "result
 
 
 def per_minute(recorded: str, raw: str) -> str:
-    """How fast a GPU's counter rises, all its kinds together."""
-    by = "sum by (instance, gpu, uuid)"
+    """How fast a GPU's counter rises, all its kinds together; what is recorded each exporter counts for itself."""
+    by = "by (instance, gpu, uuid)"
     return (
-        f"60 * ({by} (rate({recorded}{selector(GPU)}{RATE})) "
-        f"or on (instance, uuid) {by} (rate({raw}{selector(JOB, GPU)}{RATE})))"
+        f"60 * (max {by} (rate({recorded}{selector(GPU)}{RATE})) "
+        f"or on (instance, uuid) sum {by} (rate({raw}{selector(JOB, GPU)}{RATE})))"
     )
 
 

@@ -6,8 +6,11 @@ queries(board("trainvitals-gpu"), {"instance": "node-a"})
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "grafana/dashboards"
@@ -91,3 +94,26 @@ def choices(dashboard: dict, variables: dict[str, str] | None = None) -> list[As
             expr = f"count by ({labels[2]}) ({labels[1]})" if labels else result[1]
             asked.append(Asked(f"variable {variable['name']}", "A", filled(expr, variables or {}), True))
     return asked
+
+
+def asked(uid: str, panel: str, ref: str = "A", **variables: str) -> str:
+    return next(one.expr for one in queries(board(uid), variables) if (one.panel, one.ref) == (panel, ref))
+
+
+def proves(folder: Path, series: dict[str, str], *answers: tuple, rules: tuple[str, ...] = ()) -> None:
+    """Each answer: an expression, when, and the samples that it has then."""
+    told = [
+        {"expr": expr, "eval_time": at, "exp_samples": [{"labels": labels, "value": value} for labels, value in wanted]}
+        for expr, at, wanted in answers
+    ]
+    case = {
+        "interval": "30s",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": told,
+    }
+    files = [str(ROOT / f"prometheus/rules/{name}.yml") for name in rules]
+    document = {"rule_files": files, "evaluation_interval": "15s", "tests": [case]}
+    (folder / "test.yml").write_text(yaml.safe_dump(document))
+    words = ["promtool", "test", "rules", str(folder / "test.yml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -4,12 +4,10 @@ asked("trainvitals-gpu", "Xid errors") after its agent died: nothing, where a wo
 """
 
 import shutil
-import subprocess
 
 import pytest
-import yaml
 
-from tests.grafana.support import board, queries
+from tests.grafana.support import asked, board, proves
 
 pytestmark = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 # Every half minute for ten minutes, and then no more.
@@ -17,25 +15,6 @@ LIVES = "10m"
 DEAD = "40m"
 GPU_0 = '{instance="node-a", job="j", gpu="0", uuid="GPU-a"}'
 GPU_1 = '{instance="node-a", job="j", gpu="1", uuid="GPU-b"}'
-
-
-def asked(uid, panel, ref="A", **variables):
-    return next(one.expr for one in queries(board(uid), variables) if (one.panel, one.ref) == (panel, ref))
-
-
-def proves(folder, series, *answers):
-    """Each answer: an expression, when, and the samples that it has then."""
-    told = [
-        {"expr": expr, "eval_time": at, "exp_samples": [{"labels": labels, "value": value} for labels, value in wanted]}
-        for expr, at, wanted in answers
-    ]
-    given = [{"series": name, "values": values} for name, values in series.items()]
-    (folder / "test.yml").write_text(
-        yaml.safe_dump({"tests": [{"interval": "30s", "input_series": given, "promql_expr_test": told}]})
-    )
-    words = ["promtool", "test", "rules", str(folder / "test.yml")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["sft+dpo (v1.0)", "it's", 'the "best"', r"a\b", "x|y.*[z]{2}$"])

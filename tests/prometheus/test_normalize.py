@@ -17,6 +17,13 @@ from tests.prometheus.support import FIXTURES, PROMETHEUS, promtool
 A = 'gpu="0",instance="gpu-1",uuid="GPU-aaaaaaaa-0000"'
 B = 'gpu="1",instance="gpu-1",uuid="GPU-bbbbbbbb-0000"'
 GIB, MIB = 2**30, 2**20
+
+
+def per_gpu(counter: str) -> str:
+    """Each exporter counts for itself."""
+    return f"max by (instance, gpu, uuid) ({counter})"
+
+
 # What all of them tell. GPU 1's memory has no sensor, its count of clocks is less: what is unknown is absent.
 TOLD: dict[str, dict[str, float]] = {
     "gpu:utilization:ratio": {A: 0.97, B: 1.0},
@@ -28,7 +35,7 @@ TOLD: dict[str, dict[str, float]] = {
     "gpu:memory_temperature:celsius": {A: 71},
     "gpu:power:watts": {A: 612.5, B: 401.2},
     "gpu:power_limit:watts": {A: 700},
-    "gpu:energy:joules_total": {A: 5001408.026},
+    per_gpu("gpu:energy:joules_total"): {A: 5001408.026},
     "gpu:fan_speed:ratio": {A: 0.4},
     "gpu:memory_controller_utilization:ratio": {A: 0.58},
     'gpu:clock:hertz{clock="sm"}': {f'clock="sm",{A}': 1.98e9, f'clock="sm",{B}': 1.155e9},
@@ -45,7 +52,7 @@ TOLD: dict[str, dict[str, float]] = {
     "gpu:pcie_degraded": {A: 1},
     "gpu:pcie_receive:bytes_per_second": {A: 2.1e9},
     "gpu:ecc_uncorrected:total": {A: 1},
-    "gpu:ecc_corrected:total": {A: 12},
+    per_gpu("gpu:ecc_corrected:total"): {A: 12},
     "gpu:remapped_rows_pending": {A: 1},
     "gpu:remapped_rows_failed": {A: 0},
     "gpu:xid_last:timestamp_seconds": {f'{B},xid="79"': 60},
@@ -53,8 +60,8 @@ TOLD: dict[str, dict[str, float]] = {
     "node:gpus_expected:count": {'instance="gpu-1"': 2},
 }
 DCGM_ALONE: dict[str, dict[str, float]] = {
-    "gpu:pcie_replays:total": {A: 3},
-    "gpu:nvlink_errors:total": {A: 7},
+    per_gpu("gpu:pcie_replays:total"): {A: 3},
+    per_gpu("gpu:nvlink_errors:total"): {A: 7},
     "gpu:nvlink_bytes:rate": {A: 1_024_000_000},
     "gpu:sm_active:ratio": {A: 0.81},
     "gpu:tensor_active:ratio": {A: 0.44},
@@ -119,6 +126,17 @@ def test_two_exporters_on_a_node_count_each_gpu_once(tmp_path: Path) -> None:
 
 def test_a_fleet_in_the_middle_of_an_upgrade_counts_each_gpu_once(tmp_path: Path) -> None:
     judge(tmp_path, dict(exposed("dcgm-4.8", "dcgm")) | dict(exposed("dcgm-4.9", "dcgm")), TOLD | DCGM_ALONE)
+
+
+def test_each_exporters_counters_stand_by_themselves(tmp_path: Path) -> None:
+    told = {
+        "count by (exporter) (gpu:ecc_corrected:total)": {
+            'exporter="dcgm"': 1, 'exporter="nvidia-smi"': 1, 'exporter="trainvitals"': 1,
+        },
+    }  # fmt: skip
+    both = dict(exposed("dcgm-4.8", "dcgm")) | dict(exposed("nvidia-smi-1.15", "nvidia-smi"))
+
+    judge(tmp_path, both | {f'gpu_ecc_volatile_errors_total{{{A},kind="corrected"}}': 12}, told)
 
 
 def test_our_collector_wins_where_it_knows_and_dcgm_fills_what_it_does_not(tmp_path: Path) -> None:
