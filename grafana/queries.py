@@ -74,8 +74,15 @@ def own_seconds_per_step() -> str:
 
 
 def straggling() -> str:
+    """As the rules have it: against the median of all, of two the faster."""
     own = own_seconds_per_step()
-    return f"({own}) / on (run) group_left () quantile by (run) (0.5, {own})"
+    middle = f"quantile by (run) (0.5, {own}) and on (run) count by (run) ({own}) != 2 or on (run) min by (run) ({own})"
+    return f"({own}) / on (run) group_left () ({middle})"
+
+
+def once_a_rank(name: str, split: str = "rank") -> str:
+    """Of all ranks together: where storage is shared, rank 0's machine tells all, each other one its own once more."""
+    return f"sum by (run) (max by (run, {split}) ({rank_raw(name)}))"
 
 
 def firing(only: str) -> str:
@@ -85,8 +92,15 @@ def firing(only: str) -> str:
     return f"count(count by (alertname, instance, run, gpu) ({alerts})) or 0 * count({watchdog})"
 
 
+def places() -> str:
+    """Where each rank runs: rank 0's machine tells of those of others too, if they tell them themselves."""
+    told, first = rank_raw("training_gpu_info"), rank_raw("training_last_step_timestamp_seconds", 'rank="0"')
+    elsewhere = f"{told} and on (instance, run) {first} and on (run, rank) ({told} unless on (instance, run) {first})"
+    return f"max by (run, rank, instance, gpu) ({told} unless on (instance, run, rank) ({elsewhere}))"
+
+
 def on_its_gpus(recorded: str, raw: str, scale: str = "") -> str:
     """A GPU's value for each rank that runs on it."""
     value = f"{recorded} or on (instance, uuid) {raw}{selector(JOB)}{scale}"
-    places = f"max by (instance, uuid, run, rank, gpu) ({rank_raw('training_gpu_info')})"
-    return while_running(f"{places} * on (instance, uuid) group_left () ({value})")
+    ranks = f"max by (instance, uuid, run, rank, gpu) ({rank_raw('training_gpu_info')})"
+    return while_running(f"{ranks} * on (instance, uuid) group_left () ({value})")

@@ -2,7 +2,16 @@
 
 from grafana.lib import Dashboard, Panel, Query, Row
 from grafana.parts import JOBS, NONE_ALLOWED, ONE_RUN, judged, line, linked, node_link, rising, shown, stat, table
-from grafana.queries import THE_RUN, on_its_gpus, own_seconds_per_step, phase_share, rank_raw, step_seconds, straggling
+from grafana.queries import (
+    THE_RUN,
+    on_its_gpus,
+    own_seconds_per_step,
+    phase_share,
+    places,
+    rank_raw,
+    step_seconds,
+    straggling,
+)
 from grafana.thresholds import threshold
 
 VARIABLES = (JOBS, ONE_RUN)
@@ -17,13 +26,12 @@ SLOW = rising(threshold("straggler:ratio"), threshold("straggler_page:ratio"))
 STARVED = rising(threshold("data_wait:ratio"), threshold("data_wait_page:ratio"))
 STEP = f"max by (run, rank) ({rank_raw('training_step')})"
 LAST = f"max by (run, rank) ({rank_raw('training_last_step_timestamp_seconds')})"
-PLACE = f"max by (run, rank, instance, gpu) ({rank_raw('training_gpu_info')})"
 FAR_BEHIND = f"{LAST} < on (run) group_left () (max by (run) ({LAST}) - {threshold('stall:seconds'):g})"
 
 
 def placed(value: str) -> str:
     """With the node and the GPU of each rank."""
-    return f"{PLACE} * on (run, rank) group_left () ({value})"
+    return f"{places()} * on (run, rank) group_left () ({value})"
 
 
 def is_it_well() -> Row:

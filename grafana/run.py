@@ -10,6 +10,7 @@ from grafana.queries import (
     has_status,
     of_run,
     on_its_gpus,
+    once_a_rank,
     per_second,
     phase_share,
     rank_raw,
@@ -45,7 +46,7 @@ PHASES = (
 
 def is_it_well() -> Row:
     since_step = while_running(f"time() - max by (run) ({rank_raw('training_last_step_timestamp_seconds')})")
-    nonfinite = f"sum by (run) ({rank_raw('training_nonfinite_total')}) or 0 * {STEP}"
+    nonfinite = f"{once_a_rank('training_nonfinite_total', 'rank, field')} or 0 * {STEP}"
     return Row("", 4, (
         stat("Status", "What the run is doing, or how it ended.", STATUS, width=3,
              mappings=(STATUS_NAMES,), unit="none"),
@@ -82,11 +83,8 @@ def learning() -> Row:
 
 
 def speed() -> Row:
-    samples = of_run(
-        "run:throughput:samples_per_second",
-        f"sum by (run) ({rank_raw('training_throughput_samples_per_second')})",
-    )
-    tokens = of_run("run:tokens:per_second", f"sum by (run) ({rank_raw('training_tokens_per_second')})")
+    samples = of_run("run:throughput:samples_per_second", once_a_rank("training_throughput_samples_per_second"))
+    tokens = of_run("run:tokens:per_second", once_a_rank("training_tokens_per_second"))
     stacked = {"stacking": {"mode": "normal", "group": "A"}, "fillOpacity": 70, "lineWidth": 0}
     return Row("Is it fast?", 10, (
         line("What a step is made of", "Share of wall time by phase, all ranks together.", (PHASES, "{{phase}}"),
