@@ -142,6 +142,67 @@ def test_a_file_that_compose_does_not_have_is_told_where_its_folder_is_seen(tmp_
     assert told(tmp_path, lines) == []
 
 
+TLS = "tls_server_config: {cert_file: a.crt, key_file: a.key}\n"
+USERS = f"basic_auth_users: {{prometheus: $2y$10${'a' * 53}}}\n"
+BY_CERTIFICATE = "tls_server_config: {client_ca_file: ca.crt, client_auth_type: RequireAndVerifyClientCert}\n"
+ASKED_FOR = BY_CERTIFICATE.replace("RequireAndVerifyClientCert", "VerifyClientCertIfGiven")
+HEADERS = "http_server_config: {headers: {Strict-Transport-Security: max-age=1}}\n"
+LOCK = "TRAINVITALS_WEB_CONFIG=/etc/trainvitals/web.yml\n"
+OPEN = f"{LOCK}COMPOSE_PROFILES=node\nTRAINVITALS_BIND=0.0.0.0\n"
+
+
+def told_with(folder: Path, web: str, text: str) -> list[str]:
+    """Where compose/ is seen, with its web/web.yml."""
+    (folder / "compose.yaml").touch()
+    (folder / "web").mkdir()
+    (folder / "web" / "web.yml").write_text(web)
+    (folder / "web" / "token").touch()
+    return told(folder, text)
+
+
+@pytest.mark.parametrize("web", ["", TLS, ASKED_FOR, HEADERS, f"{TLS}basic_auth_users: {{}}\n"])
+def test_a_web_configuration_that_keeps_nobody_out_is_no_lock(web: str, tmp_path: Path) -> None:
+    (problem,) = told_with(tmp_path, web, OPEN)
+    assert "TRAINVITALS_BIND: '0.0.0.0' cannot be used: " in problem
+    assert "with basic_auth_users" in problem
+    assert told(tmp_path, f"{OPEN}TRAINVITALS_TOKEN_FILE=/etc/trainvitals/token\n") == []
+
+
+@pytest.mark.parametrize("web", [USERS, TLS + USERS, BY_CERTIFICATE])
+def test_one_that_asks_for_a_password_or_a_certificate_is(web: str, tmp_path: Path) -> None:
+    assert told_with(tmp_path, web, OPEN) == []
+
+
+@pytest.mark.parametrize(("web", "url", "fix"), [
+    (TLS, "", "give https://, a name that is in its certificate"),
+    (TLS + USERS, "", "give https://, USER:PASSWORD@, one of its users, and a name that is in its certificate"),
+    (TLS + USERS, "http://prometheus:hush@collector:8080", "give https://, USER:PASSWORD@"),
+    (TLS + USERS, "https://gpu1.example.org:8080", "give https://, USER:PASSWORD@"),
+    (USERS, "", "give http://, USER:PASSWORD@, one of its users, and collector:8080"),
+    (USERS, "https://prometheus:hush@collector:8080", "give http://, USER:PASSWORD@"),
+    (HEADERS, "https://collector:8080", "give http://, collector:8080"),
+    (BY_CERTIFICATE, "https://gpu1.example.org:8080", "by basic_auth_users")])  # fmt: skip
+def test_alertmanager_must_call_the_collector_as_that_answers(web: str, url: str, fix: str, tmp_path: Path) -> None:
+    line = f"COLLECTOR_URL={url}\n" if url else ""
+    (problem,) = told_with(tmp_path, web, LOCK + line)
+    assert fix in problem
+    assert "hush" not in problem
+    assert told(tmp_path, f"{LOCK}{line}COMPOSE_PROFILES=node\n") == []
+
+
+@pytest.mark.parametrize(("web", "url"), [
+    (USERS, "http://prometheus:hush@collector:8080"), (HEADERS, "http://collector:8080"),
+    (TLS, "https://gpu1.example.org:8080"),
+    (TLS + USERS, "https://prometheus:hush@gpu1.example.org:8080")])  # fmt: skip
+def test_and_where_it_does_nothing_is_said(web: str, url: str, tmp_path: Path) -> None:
+    assert told_with(tmp_path, web, f"{LOCK}COLLECTOR_URL={url}\n") == []
+
+
+def test_a_web_configuration_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (problem,) = told_with(tmp_path, "basic_auth_users: [", OPEN)
+    assert "web/web.yml" in problem and "mend its YAML" in problem
+
+
 def test_the_configuration_of_an_alertmanager_of_one_s_own_may_name_this_machine() -> None:
     assert channels.read({"WEBHOOK_URL": "http://127.0.0.1:9000/x"})["WEBHOOK_URL"] == "http://127.0.0.1:9000/x"
 

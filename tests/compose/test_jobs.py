@@ -22,12 +22,13 @@ def job(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
                           timeout=30, check=False, env={**os.environ, **environ})  # fmt: skip
 
 
-def targets(folder: Path, profiles: str) -> dict[str, list[tuple[str, str]]]:
+def targets(folder: Path, profiles: str, **environ: str) -> dict[str, list[tuple[str, str]]]:
     """What is written for each job: target and instance."""
     shipped, out = folder / "shipped", folder / "out"
     shipped.mkdir(exist_ok=True)
     out.mkdir(exist_ok=True)
-    done = job("targets", str(shipped), "--out", str(out), COMPOSE_PROFILES=profiles, TRAINVITALS_HOSTNAME="gpu1")
+    environ |= {"COMPOSE_PROFILES": profiles, "TRAINVITALS_HOSTNAME": "gpu1"}
+    done = job("targets", str(shipped), "--out", str(out), **environ)
     assert (done.returncode, done.stderr) == (0, "")
     return {path.stem: [(target, entry.get("labels", {}).get("instance", "")) for entry in yaml.safe_load(
             path.read_text()) for target in entry["targets"]]
@@ -43,6 +44,26 @@ def test_what_runs_here_is_scraped_under_this_machine_s_name(tmp_path: Path) -> 
     assert more["node"] == []
     assert more["dcgm"] == [("dcgm-exporter:9400", "gpu1")]
     assert more["nvidia-smi"] == [("nvidia-smi-exporter:9835", "gpu1")]
+
+
+def locked(folder: Path) -> set[str]:
+    """The targets that are left to the jobs of prometheus/web."""
+    entries = [entry for path in (folder / "out").glob("*.yml") if path.name != "expected.rules.yml"
+               for entry in yaml.safe_load(path.read_text())]  # fmt: skip
+    return {target for entry in entries for target in entry["targets"] if "__web_config__" in entry.get("labels", {})}
+
+
+@pytest.mark.parametrize(("knob", "services"), [
+    ("TRAINVITALS_WEB_CONFIG", {"collector:8080"}),
+    ("EXPORTERS_WEB_CONFIG", {"node-exporter:9100", "dcgm-exporter:9400"})])  # fmt: skip
+def test_what_has_a_web_configuration_here_is_left_to_the_jobs_that_have_one_too(
+    knob: str, services: set[str], tmp_path: Path
+) -> None:
+    targets(tmp_path, "node,server,dcgm,nvidia-smi,demo", **{knob: "/etc/trainvitals/web.yml"})
+    assert locked(tmp_path) == services
+    targets(tmp_path, "node,server,dcgm,nvidia-smi,demo", **{knob: ""})
+    assert locked(tmp_path) == set()
+    assert knob in SERVICES["targets"]["environment"]
 
 
 def test_other_machines_stay_as_their_file_has_them(tmp_path: Path) -> None:

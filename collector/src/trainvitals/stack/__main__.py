@@ -62,7 +62,7 @@ def password(words: argparse.Namespace) -> str:
 def targets(words: argparse.Namespace) -> str:
     from trainvitals.stack.targets import write
 
-    write(words.path, words.out, names(os.environ.get("COMPOSE_PROFILES", "")), host_name())
+    write(words.path, words.out, names(os.environ.get("COMPOSE_PROFILES", "")), host_name(), os.environ)
     return ""
 
 

@@ -18,6 +18,7 @@ from trainvitals.alerting.channels import HIDDEN
 from trainvitals.config import read_env_lines
 from trainvitals.errors import SettingError, TrainVitalsError
 from trainvitals.stack.knobs import KNOBS, PORTS, WEB, WEB_FILES, text_of
+from trainvitals.web.config import Asks, asks
 
 # Docker's own, which stand in the same file.
 _OF_DOCKER = re.compile(r"(COMPOSE|DOCKER|BUILDKIT)_\w+")
@@ -52,7 +53,7 @@ def problems(path: Path, environ: Lines | None = None) -> list[str]:
     found = [*_unknown(lines), *read_otherwise(text), *_unusable(lines), *_project(lines)]
     # What is between knobs is told once each of them can be used.
     lines = {**lines, **told}
-    return [f"{path}: {problem}" for problem in found or (*_missing(path.parent, lines), *_between(lines))]
+    return [f"{path}: {problem}" for problem in found or (*_missing(path.parent, lines), *_between(path.parent, lines))]
 
 
 def _unknown(lines: Lines) -> Iterator[str]:
@@ -119,10 +120,11 @@ def _told(use: Callable[[], object]) -> Iterator[str]:
         yield str(error)
 
 
-def _between(lines: Lines) -> Iterator[str]:
+def _between(folder: Path, lines: Lines) -> Iterator[str]:
     values = {name: lines.get(name, "").strip() or text_of(knob) for name, knob in KNOBS.items()}
     yield from _told(lambda: channels.read(lines))
-    for rule in (_page_is_locked, _one_dcgm, _told_alertmanager_is_there, _public_has_a_name,
+    yield from _told(lambda: _web_config_goes_with_the_others(folder, values))
+    for rule in (_one_dcgm, _told_alertmanager_is_there, _public_has_a_name,
                  _grafana_is_called_by_its_name, _cookies_arrive, _ports_differ):  # fmt: skip
         yield from _told(lambda rule=rule: rule(values))  # type: ignore[misc]
     yield from _within_alertmanager(values)
@@ -154,14 +156,40 @@ def _is_loopback(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _page_is_locked(values: Lines) -> None:
-    """Who reaches the collector's page may silence what it tells."""
+def _web_config_goes_with_the_others(folder: Path, values: Lines) -> None:
+    asked = _asked(folder, values["TRAINVITALS_WEB_CONFIG"])
+    _page_is_locked(values, asked)
+    if asked and "server" in KNOBS["COMPOSE_PROFILES"].read(values["COMPOSE_PROFILES"]):
+        _collector_is_called_as_it_answers(values["COLLECTOR_URL"], asked)
+
+
+def _asked(folder: Path, name: str) -> Asks | None:
+    """None where there is no such file, or where compose/ is not seen."""
+    path = folder / "web" / name.removeprefix(WEB)
+    return asks(path) if name and (folder / "compose.yaml").is_file() and path.is_file() else None
+
+
+def _page_is_locked(values: Lines, asked: Asks | None) -> None:
+    """Who reaches the collector's page may silence what it tells. TLS alone keeps nobody out."""
     bind = values["TRAINVITALS_BIND"]
-    is_locked = values["TRAINVITALS_WEB_CONFIG"] or values["TRAINVITALS_TOKEN_FILE"]
-    if not (is_locked or ipaddress.ip_address(bind.strip("[]")).is_loopback):
+    is_locked = asked.is_locked if asked else values["TRAINVITALS_WEB_CONFIG"]
+    if not (is_locked or values["TRAINVITALS_TOKEN_FILE"] or ipaddress.ip_address(bind.strip("[]")).is_loopback):
         fix = (f"others would see the collector's page: name a TRAINVITALS_TOKEN_FILE, as {WEB}token, or a "
-               "TRAINVITALS_WEB_CONFIG; compose/web/README.md says what they hold")  # fmt: skip
+               "TRAINVITALS_WEB_CONFIG with basic_auth_users; compose/web/README.md says what they hold")  # fmt: skip
         raise SettingError("TRAINVITALS_BIND", bind, fix)
+
+
+def _collector_is_called_as_it_answers(url: str, asked: Asks) -> None:
+    """By Alertmanager, which follows no redirect and shows no certificate of its own."""
+    if asked.wants_certificate:
+        fix = "Alertmanager here has no certificate to show: let it ask for a password instead, by basic_auth_users"
+        raise SettingError("TRAINVITALS_WEB_CONFIG", "client_auth_type: RequireAndVerifyClientCert", fix)
+    scheme, where = ("https", "a name that is in its certificate") if asked.has_tls else ("http", "collector:8080")
+    parts = urlsplit(url)
+    if parts.scheme != scheme or (asked.has_users and not (parts.username and parts.password)):
+        who = "USER:PASSWORD@, one of its users, and " if asked.has_users else ""
+        fix = f"TRAINVITALS_WEB_CONFIG has the collector answer otherwise: give {scheme}://, {who}{where}"
+        raise SettingError("COLLECTOR_URL", HIDDEN, fix)
 
 
 def _one_dcgm(values: Lines) -> None:

@@ -6,10 +6,11 @@ write(Path("/shipped"), Path("/targets"), ("node", "server"), "gpu1")
     /targets/expected.rules.yml   target:expected:info{job="trainvitals", instance="gpu1"} 1
 
 A service of the stack is a target while its profile is chosen, under this machine's name; any other is left as it is.
+One that has a web configuration is labelled for the jobs of prometheus/web, as others' targets are by hand.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,28 @@ OWN = {
     "dcgm": "dcgm-exporter:9400",
     "nvidia-smi": "nvidia-smi-exporter:9835",
 }
+# The knob that gives a job's own service a web configuration; nvidia_gpu_exporter has none.
+_WEB = {
+    "trainvitals": "TRAINVITALS_WEB_CONFIG",
+    "node": "EXPORTERS_WEB_CONFIG",
+    "dcgm": "EXPORTERS_WEB_CONFIG",
+}
 
 
-def write(shipped: Path, out: Path, profiles: tuple[str, ...], host: str) -> None:
-    jobs = {job: list(entries(job, _read_all(shipped, job), profiles, host)) for job in OWN}
+def write(shipped: Path, out: Path, profiles: tuple[str, ...], host: str, environ: Mapping[str, str]) -> None:
+    locked = {job for job, knob in _WEB.items() if environ.get(knob)}
+    jobs = {job: list(entries(job, _read_all(shipped, job), profiles, host, job in locked)) for job in OWN}
     for job, found in jobs.items():
         _replace(out / f"{job}.yml", found)
     _replace(out / RULES, expected(jobs))
 
 
-def entries(job: str, shipped: list[Entry], profiles: tuple[str, ...], host: str) -> Iterator[Entry]:
+def entries(
+    job: str, shipped: list[Entry], profiles: tuple[str, ...], host: str, is_locked: bool = False
+) -> Iterator[Entry]:
     """This machine's own first, then those of others, then the demo's."""
     if PROFILES_OF[_service(OWN[job])] & set(profiles):
-        yield _entry(OWN[job], host)
+        yield _entry(OWN[job], host, **({"__web_config__": "yes"} if is_locked else {}))
     for entry in shipped:
         others = [target for target in entry["targets"] if _service(target) not in PROFILES_OF]
         if others:
@@ -78,8 +88,8 @@ def _instance(entry: Entry, target: str) -> str:
     return found[1] if found else name
 
 
-def _entry(target: str, instance: str) -> Entry:
-    return {"targets": [target], "labels": {"instance": instance}}
+def _entry(target: str, instance: str, **more: str) -> Entry:
+    return {"targets": [target], "labels": {"instance": instance, **more}}
 
 
 def _service(target: str) -> str:

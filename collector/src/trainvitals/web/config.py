@@ -72,6 +72,19 @@ class WebConfig:
         return right and known is not None and scheme.lower() == "basic"
 
 
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What whoever calls must do and bring."""
+
+    has_tls: bool = False
+    has_users: bool = False
+    wants_certificate: bool = False
+
+    @property
+    def is_locked(self) -> bool:
+        return self.has_users or self.wants_certificate
+
+
 def _digest(authorization: str) -> bytes:
     return hashlib.sha256(authorization.encode()).digest()
 
@@ -88,6 +101,14 @@ def load(path: Path | None) -> WebConfig:
         headers=_headers(path, _section(path, http, "headers", prefix="http_server_config.")),
         tls=_tls_context(path, tls) if tls else None,
     )
+
+
+def asks(path: Path) -> Asks:
+    """Neither certificates nor bcrypt are needed for it: they may be elsewhere."""
+    content = _parse(path)
+    tls, users = _section(path, content, "tls_server_config"), _section(path, content, "basic_auth_users")
+    mode = _choice(path, tls, "client_auth_type", _CLIENT_AUTH, "NoClientCert")
+    return Asks(bool(tls), bool(users), mode == ssl.CERT_REQUIRED)
 
 
 def _parse(path: Path) -> dict[str, Any]:
