@@ -76,6 +76,53 @@ def test_what_alertmanager_or_a_browser_could_not_use(tmp_path: Path, name: str,
     assert "secret" not in str(raised.value)
 
 
+# What Go's url.Parse says no to, each for a reason of its own.
+NO_URLS = ("https://hook.example/%zz", "https://hook.example/a%", "https://a|b.example/", "https://a%20b.example/",
+           "https://me:pa%ss@hook.example/", "https://me:pa|ss@hook.example/", "https://m\u00e9:x@hook.example/",
+           "https://hook.example/#%zz", "https://a^b.example", "https://a`b.example", "https://a:b:80/")  # fmt: skip
+URLS = ("https://hook.example/a%20b?rate=50%", "https://me:p%25%7Css@hook.example:8443/x", "http://[fd00::7]:9093/x",
+        "http://a_b.example", "https://hook.example/a|b", "http://m\u00e9.example/",
+        "https://a!b:c@hook.example")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["WEBHOOK_URL", "COLLECTOR_URL", "DEADMAN_URL"])
+@pytest.mark.parametrize("url", NO_URLS)
+def test_an_address_that_alertmanager_cannot_read_is_refused_without_it(name: str, url: str) -> None:
+    with pytest.raises(SettingError, match=r"a % for itself is %25") as raised:
+        KNOBS[name].read(url)
+    assert url not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["https://prom.example/%zz", "http://a|b.example"])
+def test_so_is_a_link_that_prometheus_cannot_read(url: str) -> None:
+    with pytest.raises(SettingError, match="a % as %25"):
+        KNOBS["PROMETHEUS_URL"].read(url)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_an_address_with_signs_that_alertmanager_reads_is_taken(tmp_path: Path, url: str) -> None:
+    made(tmp_path, {"WEBHOOK_URL": url, "COLLECTOR_URL": url})
+    told = amtool("check-config", tmp_path / "alertmanager.yml")
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("SMTP_FROM", "me@x>"), ("SMTP_FROM", "<me@x"), ("SMTP_FROM", "Me me@x"), ("SMTP_HOST", "..."),
+    ("SMTP_HOST", "mail..example"), ("SMTP_HOST", ".mail"),
+])  # fmt: skip
+def test_half_an_address_is_none(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        KNOBS[name].read(value)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("SMTP_FROM", "me@x"), ("SMTP_FROM", "<me@x>"), ("SMTP_FROM", "The GPUs <me@x.example>"), ("SMTP_HOST", "mail"),
+    ("SMTP_HOST", "mail.example.org."), ("SMTP_HOST", "10.0.0.5"), ("SMTP_HOST", "[::1]"),
+])  # fmt: skip
+def test_a_whole_one_is_taken(name: str, value: str) -> None:
+    assert KNOBS[name].read(value) == value
+
+
 @pytest.mark.parametrize("hours", ["24:00-07:00", "07:00-07:00", "7-8", "22:00-07:00 Mars/Olympus", "22:00", "a-b"])
 def test_quiet_hours_that_are_none(tmp_path: Path, hours: str) -> None:
     with pytest.raises(SettingError, match=r"QUIET_HOURS: .* give a time span"):

@@ -56,6 +56,12 @@ TOGETHER = [
         "say alertmanager:9093",
     ),
     ("GRAFANA_PORT=9090", "GRAFANA_PORT", "PROMETHEUS_PORT has that port"),
+    (
+        "COMPOSE_PROFILES=server,public\nPUBLIC_NAME=gpu1.example.org\nTRAINVITALS_PORT=443",
+        "TRAINVITALS_PORT",
+        "the profile public has that port: choose another",
+    ),
+    ("COMPOSE_PROFILES=server,public\nPUBLIC_NAME=gpu1.example.org\nGRAFANA_PORT=80", "GRAFANA_PORT", "choose another"),
     ("SMTP_HOST=localhost\nSMTP_FROM=a@b.c\nSMTP_TO=a@b.c", "SMTP_HOST", "this machine is host.docker.internal"),
     ("WEBHOOK_URL=http://me:hush@127.0.0.1:9000/x", "WEBHOOK_URL", "this machine is host.docker.internal"),
     ("DEADMAN_URL=http://[::1]/x", "DEADMAN_URL", "this machine is host.docker.internal"),
@@ -117,7 +123,7 @@ def test_what_goes_together_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", [
     "TRAINVITALS_DIR=/data/trainvitals", "TRAINVITALS_DIR=/scratch", "PROMETHEUS_RETENTION_TIME=1y2w3d4h5m6s7ms",
     "PROMETHEUS_RETENTION_TIME=100y", "PROMETHEUS_RETENTION_SIZE=2TB", "PROMETHEUS_RETENTION_SIZE=1000MB",
-    "DEMO_PORT=8079", "TRAINVITALS_BIND=127.0.0.2", "TRAINVITALS_NOTIFY=alertmanager=http://alertmanager:9093",
+    "DEMO_PORT=8079", "GRAFANA_PORT=443", "TRAINVITALS_BIND=127.0.0.2", "TRAINVITALS_NOTIFY=alertmanager=http://alertmanager:9093",
     "COMPOSE_PROFILES=node\nTRAINVITALS_NOTIFY=alertmanager=http://10.0.0.10:9093",
     "TRAINVITALS_BIND=[::1]", "PUBLIC_BIND=[::]", "TRAINVITALS_USER=2147483647:0", "TRAINVITALS_RAY_ADDRESS=",
     "WEBHOOK_URL=http://host.docker.internal:9000/x", "WEBHOOK_URL=http://localhost.example.org"])  # fmt: skip

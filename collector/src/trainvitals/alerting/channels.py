@@ -20,9 +20,13 @@ HIDDEN = "(not shown)"
 # No braces anywhere: Alertmanager would take what is between them for a template.
 _URL = re.compile(r"https?://[^\s{}\"'<>\\]+")
 _LINK = re.compile(r"https?://[^\s{}\"'<>\\@?#]+")
-_HOST = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]")
+_HOST = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
+# As Go reads them, which Alertmanager is written in: it refuses its whole configuration for one that it cannot.
+_CALLED = re.compile(r"[\w.~-]+|[0-9A-Fa-f:.]+")
+_USER = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})*")
+_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ADDRESS = re.compile(r"[^\s@,<>{}\"]+@[^\s@,<>{}\"]+")
-_NAMED_ADDRESS = re.compile(rf"(?:[^@,<>{{}}\"]+ )?<?{_ADDRESS.pattern}>?")
+_NAMED_ADDRESS = re.compile(rf"{_ADDRESS.pattern}|(?:[^@,<>{{}}\"]+ )?<{_ADDRESS.pattern}>")
 _CHANNEL = re.compile(r"[#@]?[^\s{}#@]{1,80}")
 _TIME = r"((?:[01]\d|2[0-3]):[0-5]\d)"
 _QUIET = re.compile(rf"{_TIME}\s*-\s*{_TIME}(?:\s+([A-Za-z0-9_+/-]+))?")
@@ -62,14 +66,14 @@ def _matching(pattern: str | re.Pattern[str], fix: str) -> Callable[[str], str]:
 
 
 def link(value: str) -> str:
-    """give an address as a browser takes it, such as https://gpu.example:3000, without password, ? and #"""
+    """give an address as a browser takes it, such as https://gpu.example:3000, without password, ? and #; a % as %25"""
     if not _LINK.fullmatch(value):
         raise ValueError
     return _with_a_host(value).rstrip("/")
 
 
 def url(value: str) -> str:
-    """give the whole address, such as https://hooks.example.org/abc"""
+    """give the whole address, such as https://hooks.example.org/abc, where a % for itself is %25 and a | is %7C"""
     if not _URL.fullmatch(value):
         raise ValueError
     return _with_a_host(value)
@@ -78,7 +82,9 @@ def url(value: str) -> str:
 def _with_a_host(value: str) -> str:
     """ValueError also for a port that is none."""
     parts = urlsplit(value)
-    if not parts.hostname or parts.port == 0:
+    user, _, _ = parts.netloc.rpartition("@")
+    is_right = _CALLED.fullmatch(parts.hostname or "") and parts.port != 0 and _USER.fullmatch(user)
+    if not is_right or _LONE_PERCENT.search(parts.path + parts.fragment):
         raise ValueError
     return value
 

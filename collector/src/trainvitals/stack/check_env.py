@@ -231,7 +231,8 @@ def _cookies_arrive(values: Lines) -> None:
 
 
 def _ports_differ(values: Lines) -> None:
-    taken: dict[str, str] = {}
+    is_public = "public" in KNOBS["COMPOSE_PROFILES"].read(values["COMPOSE_PROFILES"])
+    taken = dict.fromkeys(("80", "443"), "the profile public") if is_public else {}
     for name in PORTS:
         if values[name] in taken:
             raise SettingError(name, values[name], f"{taken[values[name]]} has that port: choose another")
