@@ -149,3 +149,13 @@ def test_the_gpus_go_to_what_reads_them() -> None:
     given = set(re.findall(r"^  ([a-z-]+):", GPU.partition("\nservices:\n")[2], re.MULTILINE))
     assert given == {"collector", "dcgm-exporter", "dcgm-exporter-profiling", "nvidia-smi-exporter"}
     assert given <= SERVICES.keys()
+
+
+def test_the_world_is_not_told_grafanas_own_metrics() -> None:
+    """Whatever reorders directives would have to be looked at again."""
+    text = (ROOT / "compose" / "Caddyfile").read_text()
+    (site,) = re.findall(r"^\{\$PUBLIC_NAME\} \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    said = [line.strip() for line in site.splitlines() if not line.strip().startswith("#")]
+    assert "respond /metrics* 404" in said
+    assert [line for line in said if line.startswith("reverse_proxy")] == ["reverse_proxy grafana:3000"]
+    assert not re.search(r"^\s*(order|route|handle|handle_path|rewrite|uri)\b", text, re.MULTILINE)
