@@ -16,6 +16,7 @@ from trainvitals.config import read_env_lines
 
 DOCKER = """#!/bin/bash
 echo "$COMPOSE_PROFILES|$*" >>"$TOLD"
+echo "${GPU_DRIVER-},${GPU_DEVICES-}" >>"$TOLD.gpus"
 case "$*" in
 *'{{.Ports}}') echo "127.0.0.1:${HELD:-1}->9090/tcp" ;;
 *'label=com.docker.compose.project='*) [ ! -e "$ELSEWHERE" ] || cat "$ELSEWHERE" ;;
@@ -23,6 +24,7 @@ case "$*" in
 *' port gate '*) echo "127.0.0.1:1${@: -1}" ;;
 *' ps --quiet '*) [ ! -e "$AWAY" ] && echo "id-of-${@: -1}" ;;
 *"ps --all --format {{.Service}}") printf '%s\\n' $RUNS ;;
+*'{{json .Runtimes}}') echo "$RUNTIMES" ;;
 *'{{.Client.APIVersion}}') echo "${API:-1.51}" ;;
 *' config') printf '        host_ip: 127.0.0.1\n        target: 9090\n        published: "%s"\n' "${PUBLISHED:-1}" ;;
 *' config --services') printf '%s\\n' $WANTED ;;
@@ -79,6 +81,34 @@ def test_it_reads_env_as_compose_does(text: str, tried: Tried) -> None:
 def test_the_environment_goes_before_env(tried: Tried) -> None:
     tried.run("logs", COMPOSE_PROFILES="server", DEMO="1")
     assert tried.asked(" logs ")[0].startswith("server,demo|")
+
+
+def with_gpus(tried: Tried, *, cdi: bool) -> None:
+    """As on a machine with a driver, and an engine that gives GPUs by their descriptions or not."""
+    script = tried.folder / "scripts" / "stack"
+    text = script.read_text()
+    assert "/proc/driver/nvidia/version" in text and "/etc/cdi/*" in text
+    described = tried.folder / "nvidia.yaml"
+    described.write_text("kind: nvidia.com/gpu\n" if cdi else "")
+    text = text.replace("/proc/driver/nvidia/version", str(described))
+    script.write_text(text.replace("/etc/cdi/* /var/run/cdi/*", str(described)))
+
+
+@pytest.mark.parametrize(("chosen", "cdi", "handed"), [
+    ("", True, "cdi,nvidia.com/gpu=all"), ("", False, "nvidia,all"),
+    ("GPU_DRIVER=nvidia\nGPU_DEVICES=all", True, "cdi,nvidia.com/gpu=all"),
+    ("GPU_DEVICES=2", True, ","), ("GPU_DEVICES=2", False, ","),
+    ("GPU_DRIVER=cdi\nGPU_DEVICES=nvidia.com/gpu=1", True, ","),
+    ("GPU_DRIVER=cdi\nGPU_DEVICES=nvidia.com/gpu=all", False, ",")])  # fmt: skip
+def test_the_gpus_that_env_names_are_those_that_containers_get(
+    chosen: str, cdi: bool, handed: str, tried: Tried
+) -> None:
+    """What is handed on goes before .env in Compose."""
+    with_gpus(tried, cdi=cdi)
+    (tried.folder / "compose" / ".env").write_text(f"{chosen}\n")
+    assert tried.run("logs", RUNTIMES="nvidia").returncode == 0
+    assert Path(f"{tried.told}.gpus").read_text().splitlines()[-1] == handed
+    assert "compose.gpu.yaml" in tried.asked(" logs ")[0]
 
 
 def test_up_has_files_read_anew_without_the_engine_ending_anything(tried: Tried) -> None:
