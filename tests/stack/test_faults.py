@@ -13,8 +13,9 @@ import pytest
 
 from tests.alerting.support import Mailbox, Recorder, receiving_mail, recording
 from tests.grafana.support import MAY_BE_EMPTY, UIDS, board, choices, events, queries
-from tests.stack import twins
-from tests.stack.support import Stack, containers, memory_bytes, wait_for, write_env
+from tests.stack import told, twins
+from tests.stack.support import LEFT_OUT, Stack, containers, memory_bytes, wait_for, write_env
+from trainvitals.demo import CYCLE_SECONDS as DEMO_SECONDS
 
 ARRIVAL_SECONDS = 45
 # What the agent finds goes out at once: Alertmanager waits 3 s for more of the same, 5 s where nobody has to get up.
@@ -53,8 +54,8 @@ def arrivals(stack: Stack, client: docker.DockerClient) -> Iterator[tuple[Record
 
 
 def _missing(recorder: Recorder) -> set[tuple[str, str]]:
-    told = {(labels["alertname"], status) for _, status, labels in _told(recorder)}
-    return {(name, status) for name in FAULTS for status in ("firing", "resolved")} - told
+    there = {(labels["alertname"], status) for _, status, labels in _told(recorder)}
+    return {(name, status) for name in FAULTS for status in ("firing", "resolved")} - there
 
 
 def _phases(client: docker.DockerClient) -> dict[str, float]:
@@ -86,20 +87,42 @@ def test_each_fault_arrives_in_time(arrivals: tuple[Recorder, Mailbox], client: 
 
 
 def test_nothing_else_is_told_of_the_demo(arrivals: tuple[Recorder, Mailbox]) -> None:
-    told = {labels["alertname"] for _, _, labels in _told(arrivals[0]) if labels.get("instance", "").startswith("demo")}
+    names = {
+        labels["alertname"] for _, _, labels in _told(arrivals[0]) if labels.get("instance", "").startswith("demo")
+    }
     # How busy this machine is, the demo's nodes tell of it too.
-    assert {name for name in told if not name.startswith("Host")} == {*FAULTS, *ALSO} & told
+    assert {name for name in names if not name.startswith("Host")} == {*FAULTS, *ALSO} & names
     slow = [labels for _, _, labels in _told(arrivals[0]) if labels["alertname"] == "TrainingStraggler"]
     assert {labels["rank"] for labels in slow} == {"6"}, slow
+
+
+def _alerts(recorder: Recorder) -> list[told.Alert]:
+    """But for those of the run beside the demo."""
+    every = told.alerts(post.json() for post in recorder.to("/hook"))
+    return [one for one in every if one.labels.get("run") != "twins"]
+
+
+def test_each_fault_of_a_cycle_is_told_once_and_its_end_once(
+    arrivals: tuple[Recorder, Mailbox], client: docker.DockerClient
+) -> None:
+    phases = _phases(client)
+    windows = {name: (phases[phase] - 1, phases[phase] - 1 + DEMO_SECONDS) for name, (phase, _) in FAULTS.items()}
+    assert told.amiss(_alerts(arrivals[0]), windows) == []
+
+
+def test_nothing_is_told_that_befell_nobody(arrivals: tuple[Recorder, Mailbox], client: docker.DockerClient) -> None:
+    """From the first fault on: until then services come up, and rules that wait for minutes wait for nothing here."""
+    known = {*FAULTS, *ALSO, "Watchdog", *(["GrafanaDown"] if "grafana" in LEFT_OUT else [])}
+    assert told.astray(_alerts(arrivals[0]), known, _phases(client)["data-starved"]) == []
 
 
 def test_no_message_comes_twice(arrivals: tuple[Recorder, Mailbox]) -> None:
     """Another that joins a group makes a message of its own, which names those before it again."""
     seen: Counter[Any] = Counter()
     for post in arrivals[0].to("/hook"):
-        told = post.json()
-        key = frozenset((alert["fingerprint"], alert["startsAt"], alert["status"]) for alert in told["alerts"])
-        seen[(told["receiver"], key)] += 1
+        message = post.json()
+        key = frozenset((alert["fingerprint"], alert["startsAt"], alert["status"]) for alert in message["alerts"])
+        seen[(message["receiver"], key)] += 1
     assert [key for key, count in seen.items() if count > 1] == []
 
 
