@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.alerting.support import FULL, ROOT, SECRETS, amtool, made
 from tests.collector.support import run
@@ -79,7 +80,8 @@ def test_what_alertmanager_or_a_browser_could_not_use(tmp_path: Path, name: str,
 # What Go's url.Parse says no to, each for a reason of its own.
 NO_URLS = ("https://hook.example/%zz", "https://hook.example/a%", "https://a|b.example/", "https://a%20b.example/",
            "https://me:pa%ss@hook.example/", "https://me:pa|ss@hook.example/", "https://m\u00e9:x@hook.example/",
-           "https://hook.example/#%zz", "https://a^b.example", "https://a`b.example", "https://a:b:80/")  # fmt: skip
+           "https://hook.example/#%zz", "https://a^b.example", "https://a`b.example",
+           "https://hook.example/\x7f")  # fmt: skip
 URLS = ("https://hook.example/a%20b?rate=50%", "https://me:p%25%7Css@hook.example:8443/x", "http://[fd00::7]:9093/x",
         "http://a_b.example", "https://hook.example/a|b", "http://m\u00e9.example/",
         "https://a!b:c@hook.example")  # fmt: skip
@@ -91,6 +93,13 @@ def test_an_address_that_alertmanager_cannot_read_is_refused_without_it(name: st
     with pytest.raises(SettingError, match=r"a % for itself is %25") as raised:
         KNOBS[name].read(url)
     assert url not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", NO_URLS)
+def test_alertmanager_itself_does_not_read_it(tmp_path: Path, url: str) -> None:
+    (tmp_path / "own.yml").write_text(yaml.safe_dump(
+        {"route": {"receiver": "a"}, "receivers": [{"name": "a", "webhook_configs": [{"url": url}]}]}))  # fmt: skip
+    assert amtool("check-config", tmp_path / "own.yml").returncode != 0
 
 
 @pytest.mark.parametrize("url", ["https://prom.example/%zz", "http://a|b.example"])

@@ -18,8 +18,8 @@ from trainvitals.errors import SettingError
 
 HIDDEN = "(not shown)"
 # No braces anywhere: Alertmanager would take what is between them for a template.
-_URL = re.compile(r"https?://[^\s{}\"'<>\\]+")
-_LINK = re.compile(r"https?://[^\s{}\"'<>\\@?#]+")
+_URL = re.compile(r"https?://[^\s\x00-\x1f\x7f{}\"'<>\\]+")
+_LINK = re.compile(r"https?://[^\s\x00-\x1f\x7f{}\"'<>\\@?#]+")
 _HOST = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.?|\[[0-9A-Fa-f:.]+\]")
 # As Go reads them, which Alertmanager is written in: it refuses its whole configuration for one that it cannot.
 _CALLED = re.compile(r"[\w.~-]+|[0-9A-Fa-f:.]+")
