@@ -26,8 +26,8 @@ FRAMES, MAX_FRAME_SECONDS = 120, 1 / 60
 TOLERANCE = 1.02
 
 READING = "/[0-9]/.test(document.querySelector('#gpu-tiles .value b')?.textContent ?? '')"
-# The views that are not looked at come half a second later.
-REST_MILLISECONDS = 2000
+# So long after the navigation all of a view has come.
+WHOLE_MILLISECONDS = 2000
 DRAWN = "document.querySelector('#chart-loss .plot')?.chart.plot?.data[0].length > 100"
 BYTES = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .reduce((sum, one) => sum + one.transferSize, 0)"""
@@ -57,11 +57,11 @@ class Load(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """`listed` and `opened` are seconds of the list of runs and of the long one, among so many `others`; `snapshot` is
-    the bytes of one on the stream."""
+    """`listed` are seconds of the list of runs, `opened` are loads of the long one, among so many `others`; `snapshot`
+    is the bytes of one on the stream."""
 
     loads: list[Load]
-    opened: list[float]
+    opened: list[Load]
     listed: list[float]
     frames: list[float]
     snapshot: int
@@ -82,17 +82,18 @@ def measure(stage: Stage) -> Section:
                 wait_until(lambda name=name: _is_indexed(page, name), f"{name} is indexed", 120)
             listed = [float(page.evaluate(ASKED, RUNS)[0]) for _ in turns]
             snapshot = int(page.evaluate(ASKED, "/api/v1/snapshot")[1])
-        loads = [_load(browser, agent) for _ in turns]
-        opened = [_opened(browser, agent) for _ in turns]
+        loads = [_load(browser, agent, "", READING) for _ in turns]
+        opened = [_load(browser, agent, f"?view=training&run={RUN}", DRAWN) for _ in turns]
         frames = _frames(browser, agent)
     return Section("Page", _rows(Measured(loads, opened, listed, frames, snapshot, steps, others)), NOTES)
 
 
 NOTES = [
     "Chromium without a graphics card, over loopback, with an empty cache each time. Bytes of a first load are those "
-    "of all that had come whole after two seconds: every view, headers, answers of the API. The stream of snapshots, "
-    "which does not end, is not among them: each of its events is as long as its row says, and is not packed. Times "
-    "count from the click to a GPU's number.",
+    "of all that had come whole after two seconds: the files of the view that is shown, headers, answers of the API. "
+    "The other views come when somebody turns to them. The stream of snapshots, which does not end, is not among them: "
+    "each of its events is as long as its row says, and is not packed. Times count from the click to a GPU's number, or "
+    "to the loss of the run.",
     f"Beside the long run others of {OTHER_STEPS:,} steps lie in the journal, and the page asks for the list of all "
     "before it opens one. A run is open when its loss is drawn from the answer of the agent, which has indexed it "
     "before. Frames are those of panning all charts that are seen, drawn by the processor; of this machine's cores the "
@@ -101,21 +102,27 @@ NOTES = [
 
 
 def _rows(found: Measured) -> list[Row]:
-    size, reading = max(load.size for load in found.loads), [load.seconds for load in found.loads]
-    seconds, frame = median(found.opened), median(found.frames)
+    reading, opened = [load.seconds for load in found.loads], [load.seconds for load in found.opened]
+    seconds, frame = median(opened), median(found.frames)
     return [
-        Row("kB of a first load", size / 1000, goal=f"≤ {MAX_LOAD_BYTES / 1000:g}", met=size <= MAX_LOAD_BYTES,
-            samples=str(len(found.loads))),
+        _sizes("kB of a first load", found.loads),
+        _sizes(f"kB of a first load that shows a run of {found.steps:,} steps", found.opened),
         Row("kB of a snapshot on the stream, one a tick", found.snapshot / 1000),
         Row("click to first reading, p50", median(reading), unit="ms", samples=str(len(reading))),
         Row(f"the list of {found.others + 1} runs, p50", median(found.listed), unit="ms",
             samples=str(len(found.listed))),
         Row(f"click to a run of {found.steps:,} steps, p50", seconds, unit="ms", goal="≤ 1 s",
-            met=seconds <= MAX_OPEN_SECONDS, samples=str(len(found.opened))),
+            met=seconds <= MAX_OPEN_SECONDS, samples=str(len(opened))),
         Row("a frame while panning, p50", frame, unit="ms", goal="≤ 1/60 s",
             met=frame <= TOLERANCE * MAX_FRAME_SECONDS, samples=str(len(found.frames))),
         Row("a frame while panning, p95", quantile(found.frames, 0.95), unit="ms", samples=str(len(found.frames))),
     ]  # fmt: skip
+
+
+def _sizes(name: str, loads: list[Load]) -> Row:
+    size = max(load.size for load in loads)
+    return Row(name, size / 1000, goal=f"≤ {MAX_LOAD_BYTES / 1000:g}", met=size <= MAX_LOAD_BYTES,
+               samples=str(len(loads)))  # fmt: skip
 
 
 def _write(stage: Stage, name: str, steps: int) -> None:
@@ -164,16 +171,11 @@ def _when(page: Page, what: str) -> float:
     return float(page.evaluate(f"() => new Promise((told) => {{ const look = {look}; look(); }})"))
 
 
-def _load(browser: Browser, agent: Target) -> Load:
-    with _tab(browser, agent, "") as page:
-        seconds = _when(page, READING)
-        page.wait_for_timeout(REST_MILLISECONDS)
+def _load(browser: Browser, agent: Target, query: str, what: str) -> Load:
+    with _tab(browser, agent, query) as page:
+        seconds = _when(page, what)
+        page.wait_for_timeout(WHOLE_MILLISECONDS)
         return Load(int(page.evaluate(BYTES)), seconds)
-
-
-def _opened(browser: Browser, agent: Target) -> float:
-    with _tab(browser, agent, f"?view=training&run={RUN}") as page:
-        return _when(page, DRAWN)
 
 
 def _frames(browser: Browser, agent: Target) -> list[float]:

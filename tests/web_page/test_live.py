@@ -82,6 +82,17 @@ def test_a_view_that_did_not_come_with_the_page_comes_later(opens: Opens, sick: 
         screen.said.clear()
 
 
+def test_a_view_that_nobody_turned_to_before_comes_with_the_next_agent(opens: Opens, sick: Restartable) -> None:
+    with sick.running():
+        screen = opens(address=sick.address)
+    expect(screen.page.locator("#verdict")).to_have_attribute("data-state", "lost")
+    screen.page.keyboard.press("3")
+    screen.see("#system", "This view did not come.")
+    with sick.running():
+        screen.drawn("use")
+        screen.said.clear()
+
+
 def finding(screen: Screen) -> Locator:
     """The card of what was found, which is evidence of nothing else."""
     return screen.page.locator("#open .finding", has=screen.page.get_by_role("heading", name="GpuXidFatal"))

@@ -66,6 +66,12 @@ def test_long_answers_of_the_api_are_packed_too(
     assert json.loads(gzip.decompress(packed.body) if encoding else packed.body) == plain.json()
 
 
+@pytest.mark.parametrize("path", ["findings?state=open", "findings", "alerts", "silences", "snapshot", "runs"])
+def test_whatever_the_page_asks_for_is_packed(app: Starlette, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(answers, "PACKED_BYTES", 10)
+    assert ask(app, f"/api/v1/{path}", PACKED).headers.get("content-encoding") == "gzip"
+
+
 def imported(name: str, found: set[str]) -> set[str]:
     if name not in found:
         found.add(name)

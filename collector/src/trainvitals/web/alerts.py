@@ -17,6 +17,7 @@ from trainvitals.agent.twins import others, problems
 from trainvitals.alerting.listing import beside
 from trainvitals.alerting.received import MAX_BODY_BYTES, Alert, Received, identity, parse
 from trainvitals.alerting.rows import grouped
+from trainvitals.web.answers import told
 from trainvitals.web.bodies import OF_BROWSERS, Refused, as_json, body, refuse_other_types
 from trainvitals.web.waiting import in_daemon_thread
 
@@ -38,7 +39,7 @@ async def take(request: Request) -> Response:
 
 
 async def listed(request: Request) -> Response:
-    return as_json(request.app.state.alerts.view(time.time()))
+    return told(request, request.app.state.alerts.view(time.time()))
 
 
 def brief(agent: Agent, received: Received) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from trainvitals.alerting.received import Received
 from trainvitals.journal import layout
 from trainvitals.journal.node_events import read_events
 from trainvitals.web import alerts, export, findings, node, runs, silences, views
+from trainvitals.web.answers import as_json, told
 from trainvitals.web.config import WebConfig
 from trainvitals.web.guard import Guard
 from trainvitals.web.static_files import PackedFiles, takes_gzip
@@ -98,13 +99,13 @@ async def healthz(request: Request) -> Response:
 
 
 async def snapshot(request: Request) -> Response:
-    return _json(_whole(request.app.state.agent, request.app.state.alerts))
+    return told(request, _whole(request.app.state.agent, request.app.state.alerts))
 
 
 async def stream(request: Request) -> Response:
     streams: Streams = request.app.state.streams
     if streams.is_full:
-        return _json({"error": "too many read the stream: ask again when one has left"}, 503)
+        return as_json({"error": "too many read the stream: ask again when one has left"}, 503)
     events = streams.events() if request.method == "GET" else ()
     return StreamingResponse(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
@@ -119,7 +120,3 @@ def _whole(agent: Agent, received: Received) -> dict[str, Any]:
         **views.snapshot_view(agent.snapshot, agent.sources),
     }
     return {**view, "verdict": verdict(view)}
-
-
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(content), status, {"cache-control": "no-store"}, "application/json")

@@ -20,7 +20,7 @@ from trainvitals.alerting.received import identity
 from trainvitals.detect.quieting import Acknowledgement, Covered, identity_of
 from trainvitals.journal.record import timestamp_at
 from trainvitals.web.access import caller
-from trainvitals.web.answers import from_disk
+from trainvitals.web.answers import from_disk, told
 from trainvitals.web.bodies import Refused, as_json, note_of, taken, wrong
 from trainvitals.web.waiting import in_daemon_thread
 
@@ -41,7 +41,7 @@ async def listed(request: Request) -> Response:
         return {**state.findings.listed(asked, limit, now), "problems": problems(state.agent, now)}
 
     # What is open stands in no file: it is told though the disk hangs.
-    return as_json(work()) if asked == "open" else await from_disk(request, work)
+    return told(request, work()) if asked == "open" else await from_disk(request, work)
 
 
 def _asked(parameters: QueryParams) -> tuple[str, int]:

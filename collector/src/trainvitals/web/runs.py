@@ -1,7 +1,7 @@
 """The runs of the journal: their curves, what happened in them, what each rank does with its time.
 
 GET /api/v1/runs?limit=100
-GET /api/v1/runs/gemma/series?fields=loss,learning_rate&rank=0&x=step&from=&to=&points=1000
+GET /api/v1/runs/gemma/series?fields=loss,learning_rate&rank=0&x=step&from=&to=&points=1000&digits=4
 GET /api/v1/runs/gemma/events?limit=1000
 GET /api/v1/runs/gemma/ranks?last=100
 """
@@ -25,6 +25,7 @@ from trainvitals.agent.service import Agent
 from trainvitals.journal import layout
 from trainvitals.journal.index import Block
 from trainvitals.web.answers import from_disk
+from trainvitals.web.shortened import MAX_DIGITS, shortened
 
 DEFAULT_RUNS, MAX_RUNS = 100, 1000
 DEFAULT_POINTS, MAX_POINTS = 1000, 4000
@@ -51,8 +52,10 @@ async def curves(request: Request) -> Response:
     def work() -> dict[str, Any]:
         asked, folder = _asked(parameters), run_list.find(agent.root, run)
         rank = whole_number(parameters.get("rank"), "rank", _first_rank(folder), 0, MAX_RANK)
-        view = agent.indexing.view(run, rank)
-        return {"run": run, "rank": rank, **series(folder, view, asked, run_list.began(folder))}
+        digits = whole_number(parameters.get("digits"), "digits", MAX_DIGITS, 1, MAX_DIGITS)
+        told = series(folder, agent.indexing.view(run, rank), asked, run_list.began(folder))
+        fields = {name: shortened(columns, digits) for name, columns in told["fields"].items()}
+        return {"run": run, "rank": rank, **told, "fields": fields}
 
     return await from_disk(request, work)
 

@@ -17,6 +17,7 @@ from trainvitals.agent.twins import problems
 from trainvitals.detect.quieting import FIELDS, Silence
 from trainvitals.journal.record import as_number, timestamp_at
 from trainvitals.web.access import caller
+from trainvitals.web.answers import told
 from trainvitals.web.bodies import Refused, as_json, note_of, refuse_others, taken, wrong
 from trainvitals.web.findings import changed
 
@@ -29,7 +30,7 @@ async def listed(request: Request) -> Response:
     now = time.time()
     found = [{**one.record(), "state": "active" if one.ends() > now else "expired"}
              for one in agent.quiet.kept.silences.values()]  # fmt: skip
-    return as_json({"silences": found[::-1], "problems": problems(agent, now)})
+    return told(request, {"silences": found[::-1], "problems": problems(agent, now)})
 
 
 async def silence(request: Request) -> Response:

@@ -39,11 +39,10 @@ export function build(root) {
     paint();
     askForRest();
   });
-  findings.refresh();
 }
 
 export function look() {
-  askForRest();
+  if (findings.isTold()) askForRest();
   paint();
 }
 

@@ -20,6 +20,8 @@ export const open = () => grouped(known);
 export const problems = () => told;
 // Why what is open is not known now, or not as it is now.
 export const failure = () => problem;
+// What is asked for comes, or does not, with the first snapshot.
+export const isTold = () => isAnswered || Boolean(problem);
 // Without an answer nobody knows that nothing is open.
 export const isNone = () => isAnswered && !problem && !known.length;
 export const onChange = (listener) => listeners.push(listener);

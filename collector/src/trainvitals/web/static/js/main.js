@@ -9,7 +9,7 @@ import { worst } from "./signs.js";
 import * as theme from "./theme.js";
 import * as verdict from "./verdict.js";
 
-// What is not looked at is loaded when there is nothing else to do.
+// What is not looked at is loaded when somebody turns to it.
 const LOADS = {
   overview: () => import("./overview.js"),
   training: () => import("./training.js"),
@@ -18,17 +18,16 @@ const LOADS = {
 };
 const views = {};
 const built = new Set();
-const REST_MILLISECONDS = 500;
 
 let snapshot = null;
 let isLost = false;
 let shown = "";
-let isRestAsked = false;
 
 function build() {
   for (const [place, name] of address.VIEWS.entries()) {
     const link = find(`to-${name}`);
     link.addEventListener("click", (event) => follow(event, name));
+    for (const sign of ["pointerenter", "focus"]) link.addEventListener(sign, () => load(name).catch(() => null));
     keys.on(String(place + 1), link.dataset.name, () => address.goTo(name));
   }
   keys.on("d", "Dark, light, or as the system says", theme.turn);
@@ -119,8 +118,7 @@ function arrive(name) {
 }
 
 function take(next) {
-  if (isLost) announce("Connected again.");
-  isLost = false;
+  if (isLost) comeBack();
   tellOfUpdate(snapshot, next);
   snapshot = next;
   say(find("node"), next.node);
@@ -128,15 +126,13 @@ function take(next) {
   count(next.alerts);
   verdict.tell(next);
   if (built.has(shown)) views[shown].update(next);
-  loadRest();
 }
 
-// An agent that is gone later cannot give what was not asked for before.
-function loadRest() {
-  if (isRestAsked || !views[shown]) return;
-  isRestAsked = true;
-  const again = () => (isRestAsked = false);
-  setTimeout(() => Promise.all(Object.keys(LOADS).map(load)).catch(again), REST_MILLISECONDS);
+// What could not be loaded while nobody answered is asked for anew.
+function comeBack() {
+  isLost = false;
+  announce("Connected again.");
+  if (!built.has(shown)) open(shown);
 }
 
 function count({ heard_count: heard, firing }) {

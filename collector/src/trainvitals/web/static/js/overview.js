@@ -16,6 +16,8 @@ const SHOWN_FINDINGS = 6;
 const EXAMPLE =
   'import trainvitals as tv\n\nrun = tv.start("my-run")\nrun.log(loss=loss)      # in the training loop\nrun.finish()';
 const GAP_SECONDS = 10;
+const PAST_POINTS = 75;
+const DIGITS = 3;
 const tiles = new Map();
 
 let lastAt = -Infinity;
@@ -49,7 +51,7 @@ export function build(root) {
   );
   root.addEventListener("click", follow);
   findings.onChange(paintFindings);
-  findings.refresh();
+  paintFindings();
 }
 
 function noRuns() {
@@ -197,7 +199,8 @@ function gpuTitle(snapshot) {
 // The minutes before this page was opened, or before it was connected again.
 async function recall(at) {
   const fields = MEASURES.map((measure) => measure.field).join(",");
-  const told = await get("/api/v1/node", { from: at - TRAIL_SECONDS, points: 150, fields }).catch(() => null);
+  const asked = { from: at - TRAIL_SECONDS, points: PAST_POINTS, fields, host: "none", digits: DIGITS, peaks: 0 };
+  const told = await get("/api/v1/node", asked).catch(() => null);
   const byNumber = new Map([...tiles.values()].map((gpu) => [String(gpu.gpu), find("gpu-tiles").kept?.get(gpu.uuid)]));
   for (const [gpu, fieldsOf] of Object.entries(told?.gpus ?? {})) {
     for (const [field, { x, mean }] of Object.entries(fieldsOf))

@@ -94,7 +94,7 @@ function paintList(list, run, at) {
 async function askForLoss(card, image, run, at) {
   if (at - (card.lossAt ?? 0) < LOSS_EVERY_SECONDS) return;
   card.lossAt = at;
-  const told = await get(ofRun(run, "series"), { fields: "loss", points: LOSS_POINTS }).catch(() => null);
+  const told = await get(ofRun(run, "series"), { fields: "loss", points: LOSS_POINTS, digits: 4 }).catch(() => null);
   const means = told?.fields?.loss?.mean ?? [];
   const points = means.map((value, place) => [place, value]).filter(([, value]) => isNumber(value));
   const values = points.map(([, value]) => value);

@@ -13,7 +13,10 @@ import { choice, pauseAfter, zoomed } from "./system_choice.js";
 import { systemControls } from "./system_controls.js";
 import { GPU_CHARTS, HOST_CHARTS, ofField } from "./system_specs.js";
 
-const POINTS = 700;
+// About as many as a chart is wide; of many GPUs fewer, whose lines lie over each other.
+const POINTS = 300;
+const MANY_GPUS = 8;
+const DIGITS = 3;
 // More than so many lines with their peaks could not be told apart.
 const MOST_PEAKS = 4;
 const LEAST_SECONDS = 10;
@@ -76,6 +79,8 @@ const gpusOf = () =>
     (a, b) => a - b,
   );
 
+const shownOf = ({ gpus }) => gpusOf().filter((gpu) => !gpus.length || gpus.includes(gpu));
+
 // A question that is asked again while the answer is awaited would never be answered.
 async function ask(isNew = false) {
   const chosen = choice(now());
@@ -100,7 +105,9 @@ async function ask(isNew = false) {
         {
           from: chosen.from.toFixed(1),
           to: chosen.to.toFixed(1),
-          points: POINTS,
+          points: Math.round((POINTS * MANY_GPUS) / Math.max(MANY_GPUS, shownOf(chosen).length)),
+          digits: DIGITS,
+          peaks: MOST_PEAKS,
           gpu: chosen.gpus.join(","),
           fields: fieldsOf(false),
           host: fieldsOf(true),
@@ -123,7 +130,7 @@ async function ask(isNew = false) {
 
 function paint(chosen) {
   const gpus = gpusOf();
-  const shown = gpus.filter((gpu) => !chosen.gpus.length || chosen.gpus.includes(gpu));
+  const shown = shownOf(chosen);
   parts.group.show([chosen.from, chosen.to]);
   parts.controls.set(chosen, snapshot, gpus);
   show(parts.none, !Object.keys(told.gpus).length);

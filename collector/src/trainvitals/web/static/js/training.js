@@ -83,10 +83,9 @@ export function look() {
 export function update(snapshot) {
   const next = JSON.stringify(snapshot.runs.map((run) => [run.run, run.status]));
   const isOld = performance.now() - runsAt > 1000 * RUNS_EVERY_SECONDS;
-  if (next !== states || isOld) {
-    states = next;
-    askForRuns();
-  }
+  // At the first snapshot the list has just been asked for.
+  if ((states && next !== states) || isOld) askForRuns();
+  states = next;
   if (!runs || !parts.data.isDue) return;
   if (parts.data.missing || (isLive() && address.numberOf("to") === null)) ask(true);
 }

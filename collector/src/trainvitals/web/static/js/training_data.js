@@ -4,7 +4,9 @@ import { get, ofRun, wordsOf } from "./api.js";
 import { secondsOf } from "./format.js";
 import { fit, smoothed } from "./plot_data.js";
 
-const POINTS = 1000;
+// About as many as a chart is wide; a zoom asks anew.
+const POINTS = 300;
+const DIGITS = 4;
 const LEAST_PAUSE_SECONDS = 2;
 // A slow answer is asked for less often: a tenth of the time may go into waiting for it.
 const PAUSE_PER_SECOND = 10;
@@ -52,7 +54,7 @@ export class TrainingData {
 
   // A run that has no such axis, or is gone, keeps the others from nothing.
   async load(pairs, fields, { x, from, to }, signal) {
-    const asked = { x, from, to, points: POINTS };
+    const asked = { x, from, to, points: POINTS, digits: DIGITS };
     const runs = [...new Set(pairs.map(({ run }) => run))];
     const [series, happened] = await Promise.all([
       Promise.allSettled(
