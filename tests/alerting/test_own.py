@@ -38,6 +38,12 @@ def test_the_worst_comes_first() -> None:
     assert [alert["labels"]["severity"] for alert in found] == ["page", "ticket"]
 
 
+def test_of_what_is_equally_bad_the_newest_comes_first() -> None:
+    found = beside([as_alert(NAN, BEGAN, "gpu1")], [told(NAN._replace(kind="TrainingStalled"), "prometheus")
+                                                    | {"starts": "2025-07-30T13:00:00.000Z"}])  # fmt: skip
+    assert [alert["name"] for alert in found] == ["TrainingStalled", "TrainingNonFinite"]
+
+
 def test_evidence_is_in_its_text() -> None:
     alert = as_alert(NAN, BEGAN, "gpu1", [HOT])
     assert "With it: GpuTemperatureHigh: the GPU is at 84 °C." in alert["annotations"]["description"]

@@ -56,6 +56,13 @@ def test_other_runs_severities_and_what_is_of_no_run_have_rows_of_their_own() ->
     assert where(alert(gpu="0", uuid="GPU-0"), alert(uuid="GPU-1")) == ["GPU 0, gpu1", "GPU-1, gpu1"]
 
 
+def test_a_row_of_several_ranks_bears_the_labels_that_all_of_them_have() -> None:
+    [row] = grouped(parse(told(nan(0, gpu="0"), nan(1, gpu="1"))))
+    assert row["labels"].keys().isdisjoint({"rank", "gpu"}) and row["labels"]["run"] == "gemma"
+    [alone] = grouped(parse(told(nan(3))))
+    assert alone["labels"]["rank"] == "3"
+
+
 def test_a_row_counts_from_its_first_alert() -> None:
     late, early = nan(0, starts="2026-05-01T12:00:00Z"), nan(1, starts="2026-05-01T11:00:00Z")
     assert [row["starts"] for row in grouped(parse(told(late, early)))] == ["2026-05-01T11:00:00.000Z"]

@@ -46,6 +46,18 @@ def test_a_bar_has_its_width_whatever_it_shows() -> None:
     assert "━" not in "".join(piece for piece, _ in lines.bar(None, 10, "good"))
 
 
+def test_what_is_wrong_stands_before_what_is_cut_off() -> None:
+    verdict = {"state": "page", "words": "gemma: step 12; GPU 5 has failed", "first": "GPU 5 has failed",
+               "rest": "gemma: step 12"}  # fmt: skip
+    for state, words in (("page", "GPU 5 has failed; gemma: step 12"), ("well", verdict["words"])):
+        assert picture(told(verdict={**verdict, "state": state})).told == (state, words)
+    assert picture(told(verdict={"state": "page", "words": "of another version"})).told == (
+        "page", "of another version")  # fmt: skip
+    long = picture(told(verdict={**verdict, "rest": "gemma " * 200})).told
+    assert long and long[1].startswith("GPU 5 has failed; gemma") and long[1].endswith("…")
+    assert text.wrap(long[1], 40, 2)[-1].endswith("…")
+
+
 @pytest.mark.parametrize(
     ("celsius", "slowdown", "sign"),
     [

@@ -10,7 +10,7 @@ from tests.collector.support import serving, wait_for
 from trainvitals.agent.past import END_BYTES, KEEP_RUNS
 from trainvitals.agent.runs import Runs
 from trainvitals.clock import Clock
-from trainvitals.model import Snapshot
+from trainvitals.model import Reading, Snapshot
 from trainvitals.web.views import runs_view
 
 IN_AN_HOUR = Clock(lambda: time.time() + 3600, time.monotonic)
@@ -53,6 +53,19 @@ def test_ten_runs_are_kept_the_last_ones_first(tmp_path: Path) -> None:
         train(tmp_path, f"run{number:02}")
         time.sleep(0.002)  # ends are known to the millisecond
     assert list(shown(Runs(tmp_path, "here", IN_AN_HOUR))) == [f"run{n:02}" for n in range(KEEP_RUNS + 2, 2, -1)]
+
+
+def test_runs_that_live_come_before_those_that_ended_and_the_newest_first() -> None:
+    def told(run: str, status: str, began: float, stepped: float) -> list[Reading]:
+        values = {"run_status": (status,), "start_timestamp_seconds": began}
+        last = {"last_step_timestamp_seconds": stepped}
+        return [Reading("run", (("run", run),), values, 1.0),
+                Reading("rank", (("run", run), ("rank", "0")), last, 1.0)]  # fmt: skip
+
+    readings = [*told("over", "finished", 1.0, 9.0), *told("old", "running", 2.0, 10.0),
+                *told("late", "killed", 1.5, 9.5), *told("new", "running", 3.0, 10.0)]  # fmt: skip
+    shown = [(run["run"], run["status"]) for run in runs_view(Snapshot(1.0, tuple(readings)))]
+    assert shown == [("new", "running"), ("old", "running"), ("late", "killed"), ("over", "finished")]
 
 
 def test_a_run_that_the_agent_saw_to_its_end_stays(tmp_path: Path) -> None:

@@ -83,6 +83,28 @@ def test_nothing_wrong_and_no_run() -> None:
     assert told(view({**GEMMA, "status": "finished"})) == ("well", "8 GPUs answer, no run is live")
 
 
+def test_heat_that_slows_a_gpu_now_is_told_as_that_and_once() -> None:
+    hot = [{"gpu": 3, "throttle_active": ["sw_thermal_slowdown"]}, {"gpu": 5}]
+    margin = alert("GpuThermalMargin", gpu="3"), alert("GpuThermalMargin", "page", gpu="5")
+    _, words = told({**view(GEMMA, firing=(*margin, alert("GpuTemperatureHigh", gpu="3"))), "gpus": hot})
+    assert words.endswith("; GPU 5 at its heat limit; GPU 3 throttled by heat")
+
+
+def test_what_befell_a_run_that_has_ended_waits_for_what_goes_on() -> None:
+    ended = {**GEMMA, "run": "before", "status": "crashed"}
+    nan, xid = alert("TrainingNonFinite", "page", run="before"), alert("GpuXidFatal", "page", gpu="6")
+    found = verdict(view(GEMMA, ended, firing=(nan, xid, alert("GpuThermalMargin", gpu="1"))))
+    assert found["first"] == "GPU 6 has failed"
+    assert found["rest"].endswith("; before has NaN or infinite values; GPU 1 near its heat limit")
+
+
+def test_the_runs_that_are_named_are_those_that_are_worst() -> None:
+    runs = [{**GEMMA, "run": f"run{number}", "progress": {}} for number in range(5)]
+    firing = (alert("TrainingHangSuspected", "page", run="run4"), alert("TrainingLossSpike", run="run3"))
+    words = told(view(*runs, firing=firing))[1]
+    assert words.startswith("5 runs; run4: no step yet; run3: no step yet; run0: no step yet; and 2 more; ")
+
+
 def test_before_the_first_reading() -> None:
     assert told(view(timestamp=None, gpus=0)) == ("starting", "starting: no reading has come yet")
 

@@ -1,13 +1,15 @@
 """A finding in so few words that they fit into a line with others: `GPU 3 near its heat limit`, `gemma makes no steps`.
+The same GPU is `throttled by heat` while it says so.
 
 A kind that has none of its own, as a rule of the user's, is told by its name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 MAX_NAME = 40
 GPU_HEAT = frozenset(("GpuThermalMargin", "GpuHardwareSlowdown", "GpuTemperatureHigh"))
+_HOT = frozenset(("GpuThermalMargin", "GpuTemperatureHigh"))
 # What follows the name of the run, the GPU, or nothing where it is of the machine.
 WORDS = {
     "TrainingNonFinite": "has NaN or infinite values",
@@ -64,14 +66,21 @@ WORDS = {
 }
 
 
-def finding_words(alert: Mapping[str, Any]) -> str:
-    """Of an alert as a snapshot lists it."""
+def finding_words(alert: Mapping[str, Any], throttled: Collection[str] = ()) -> str:
+    """Of an alert as a snapshot lists it. `throttled`: the GPUs that are held down by heat now."""
     kind, labels = alert["name"], alert["labels"]
     run, rank, gpu = (str(labels.get(label) or "") for label in ("run", "rank", "gpu"))
     who = " ".join(filter(None, [short(run), rank and f"rank {rank}"])) if run else gpu and f"GPU {gpu}"
     if kind not in WORDS:
         return f"{kind} ({who})" if who else str(kind)
-    return " ".join(filter(None, [who or ("a GPU" if kind.startswith("Gpu") else ""), WORDS[kind]]))
+    who = who or ("a GPU" if kind.startswith("Gpu") else "")
+    return " ".join(filter(None, [who, _words(kind, labels.get("severity"), gpu in throttled)]))
+
+
+def _words(kind: str, severity: str | None, is_throttled: bool) -> str:
+    if kind in _HOT and is_throttled:
+        return "throttled by heat"
+    return "at its heat limit" if (kind, severity) == ("GpuThermalMargin", "page") else WORDS[kind]
 
 
 def short(name: str) -> str:

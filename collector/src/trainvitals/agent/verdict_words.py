@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trainvitals.agent.finding_words import GPU_HEAT, finding_words, short
+from trainvitals.alerting.received import how_soft
+from trainvitals.model import SEVERITIES
 
 NAMED_RUNS, NAMED_FINDINGS = 3, 3
 _HEAT = frozenset(("sw_thermal_slowdown", "hw_thermal_slowdown"))
@@ -28,13 +30,19 @@ def verdict(view: View) -> dict[str, str]:
         return {"state": state, "words": words, "first": words, "rest": ""}
     firing = view["alerts"]["firing"]
     # What somebody silenced is told no more than that it is there.
-    heard = [alert for alert in firing if not alert.get("silenced")]
-    found, state = list(_findings(heard)), _state(heard, problems)
-    parts = [*_runs(view), *found, _silenced(len(firing) - len(heard)), *_throttled(view, firing), *problems]
+    heard = sorted((alert for alert in firing if not alert.get("silenced")), key=lambda alert: _weight(view, alert))
+    found, state = list(_findings(view, heard)), _state(heard, problems)
+    parts = [*_runs(view, heard), *found, _silenced(len(firing) - len(heard)), *_throttled(view, firing), *problems]
     told = [plain(part) for part in parts if part]
     first = told.index(plain({"page": found, "problem": problems, "ticket": found}.get(state, parts)[0]))
     return {"state": state, "words": "; ".join(told), "first": told[first],
             "rest": "; ".join(told[:first] + told[first + 1 :])}  # fmt: skip
+
+
+def _weight(view: View, alert: View) -> tuple[int, bool]:
+    """The worst first. What befell a run that has ended can wait for what goes on."""
+    run = alert["labels"].get("run")
+    return how_soft(alert), any(one["run"] == run and one["status"] != "running" for one in view["runs"])
 
 
 def _state(firing: Sequence[View], problems: Sequence[str]) -> str:
@@ -43,8 +51,11 @@ def _state(firing: Sequence[View], problems: Sequence[str]) -> str:
     return "page" if "page" in severities else "problem" if problems else "ticket" if "ticket" in severities else "well"
 
 
-def _runs(view: View) -> Iterator[str]:
+def _runs(view: View, heard: Sequence[View]) -> Iterator[str]:
+    """Those that are worst first."""
+    worst = {alert["labels"].get("run"): how_soft(alert) for alert in reversed(heard)}
     live = [run for run in view["runs"] if run["status"] == "running"]
+    live.sort(key=lambda run: worst.get(run["run"], len(SEVERITIES)))
     if not live:
         yield f"{_machine(view)}, no run is live"
     if len(live) > 1:
@@ -102,9 +113,12 @@ def _machine(view: View) -> str:
     return why or "no GPU here"
 
 
-def _findings(firing: Sequence[View]) -> Iterator[str]:
-    told = [alert for alert in firing if alert["labels"].get("severity") in ("page", "ticket")]
-    yield from (finding_words(alert) for alert in told[:NAMED_FINDINGS])
+def _findings(view: View, firing: Sequence[View]) -> Iterator[str]:
+    """What two rules say in the same words is told once."""
+    hot = set(_held(view, _HEAT))
+    told = dict.fromkeys(finding_words(alert, hot) for alert in firing
+                         if alert["labels"].get("severity") in ("page", "ticket"))  # fmt: skip
+    yield from list(told)[:NAMED_FINDINGS]
     if len(told) > NAMED_FINDINGS:
         yield f"and {len(told) - NAMED_FINDINGS} more"
 
@@ -117,9 +131,13 @@ def _throttled(view: View, firing: Sequence[View]) -> Iterator[str]:
     """What a GPU says of itself before it is a finding."""
     told = {str(alert["labels"].get("gpu")) for alert in firing if alert["name"] in GPU_HEAT}
     for words, reasons in (("throttled by heat", _HEAT), ("slowed down for want of power", _POWER)):
-        numbers = [str(gpu["gpu"]) for gpu in view["gpus"] if reasons & set(gpu.get("throttle_active") or ())]
-        if found := [number for number in numbers if number not in told]:
+        if found := [number for number in _held(view, reasons) if number not in told]:
             yield f"GPU{'s' * (len(found) > 1)} {', '.join(found)} {words}"
+
+
+def _held(view: View, reasons: frozenset[str]) -> list[str]:
+    """The numbers of the GPUs that say so of themselves."""
+    return [str(gpu["gpu"]) for gpu in view["gpus"] if reasons & set(gpu.get("throttle_active") or ())]
 
 
 def plain(text: str) -> str:

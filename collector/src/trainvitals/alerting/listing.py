@@ -29,11 +29,12 @@ def known(root: Path, now: float) -> View:
 
 
 def beside(own: Sequence[Alert], others: Sequence[Alert]) -> list[Alert]:
-    """The worst first. What an agent found itself need not be told by Alertmanager too."""
+    """The worst first, and of what is equally bad the newest. What an agent found itself need not be told by
+    Alertmanager too."""
     # A rule about a run may know of no machine.
     there = {where for alert in own for where in (_where(alert), _where(alert, instance=""))}
     found = [*own, *(alert for alert in others if _where(alert) not in there)]
-    return sorted(found, key=how_soft)
+    return sorted(found, key=lambda alert: (how_soft(alert), -_when(alert["starts"])))
 
 
 def _where(alert: Alert, **other: str) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def _time(where: str, content: Any) -> str:
     return timestamp_at(found)
 
 
-def how_soft(alert: Alert) -> int:
+def how_soft(alert: Mapping[str, Any]) -> int:
     """Nothing is worse than what nobody has judged."""
     severity = alert["labels"].get("severity", "")
     return SEVERITIES.index(severity) if severity in SEVERITIES else 0

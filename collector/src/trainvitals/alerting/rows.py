@@ -14,15 +14,21 @@ _HIDDEN = frozenset(("alertname", "severity", "source", "run", "rank", "gpu", "u
 
 
 def grouped(alerts: Iterable[Alert]) -> list[Alert]:
-    """Each as the first of its group, since when the group fires."""
+    """Each as the first of its group, with the labels that all of it have, since when the group fires."""
     groups: dict[object, list[Alert]] = {}
     for alert in alerts:
         labels = alert["labels"]
         quiet = (bool(alert.get("acknowledged")), bool(alert.get("silenced")))
         of_run = (alert["name"], labels.get("severity"), labels["run"], *quiet) if labels.get("run") else None
         groups.setdefault(of_run or (alert["fingerprint"], alert["starts"]), []).append(alert)
-    return [{**group[0], "starts": min(str(alert["starts"]) for alert in group), "where": _where(group)}
-            for group in groups.values()]  # fmt: skip
+    return [{**group[0], "labels": _common(group), "starts": min(str(alert["starts"]) for alert in group),
+             "where": _where(group)} for group in groups.values()]  # fmt: skip
+
+
+def _common(group: Sequence[Alert]) -> dict[str, str]:
+    """A row of eight ranks is not the first one's."""
+    return {name: value for name, value in group[0]["labels"].items()
+            if all(alert["labels"].get(name) == value for alert in group)}  # fmt: skip
 
 
 def _where(group: Sequence[Alert]) -> str:

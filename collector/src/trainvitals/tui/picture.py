@@ -117,8 +117,15 @@ def _picture(json: Json) -> Picture:
         runs=tuple(_in_order(map(_run, json["runs"][:MOST]))),
         host=_numbers(json["host"]),
         findings=tuple(map(_finding, dict(json.get("alerts") or {}).get("firing", ())[:MOST])),
-        told=(clean(verdict["state"]), clean(verdict["words"])) if verdict else None,
+        told=(clean(verdict["state"]), clean(_verdict(verdict))) if verdict else None,
     )
+
+
+def _verdict(told: Json) -> str:
+    """What is wrong stands first: the end of a long line is cut off."""
+    if told["state"] == "well" or "first" not in told:
+        return str(told["words"])
+    return "; ".join(filter(None, (str(told["first"]), str(told.get("rest", "")))))
 
 
 def _gpu(json: Json, xids: Mapping[int, float]) -> Gpu:

@@ -23,7 +23,8 @@ _DENSITY = " ..::||##"
 def clean(value: object) -> str:
     """What does not stand for itself in one or two cells, as controls, joiners and marks that turn the direction of
     writing, is a question mark."""
-    return _clean(str(value)[:MOST_LETTERS])
+    text = str(value)
+    return _clean(text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…")
 
 
 @lru_cache(maxsize=4096)

@@ -63,14 +63,23 @@ def host_view(snapshot: Snapshot) -> Json:
 
 
 def runs_view(snapshot: Snapshot) -> list[Json]:
-    """Those that live or ended lately, and after them the last ones of before."""
+    """Those that live first, then those that ended lately and the last ones of before: of each the newest first."""
     runs: dict[str, Json] = {}
     for reading in (*snapshot.readings, *snapshot.past):
         if reading.scope in _RUN_SCOPES:
             name = reading.label("run")
             _fold_run(runs.setdefault(name, {"run": name, "ranks": {}}), reading)
     whole = [{**run, "ranks": [run["ranks"][rank] for rank in sorted(run["ranks"])]} for run in runs.values()]
+    whole.sort(key=_age)
     return [{**run, "progress": _progress(run, snapshot.progress.get(run["run"], {}))} for run in whole]
+
+
+def _age(run: Json) -> tuple[bool, float]:
+    """A run that lives is as new as its start, another as its last step."""
+    began = run.get("start_timestamp_seconds", 0.0)
+    if run.get("status") == "running":
+        return False, -began
+    return True, -max((rank.get("last_step_timestamp_seconds", 0.0) for rank in run["ranks"]), default=began)
 
 
 def _progress(run: Json, more: Mapping[str, Any]) -> Json:
