@@ -92,8 +92,8 @@ NOTES = [
     "Chromium without a graphics card, over loopback, with an empty cache each time. Bytes of a first load are those "
     "of all that had come whole after two seconds: the files of the view that is shown, headers, answers of the API. "
     "The other views come when somebody turns to them. The stream of snapshots, which does not end, is not among them: "
-    "each of its events is as long as its row says, and is not packed. Times count from the click to a GPU's number, or "
-    "to the loss of the run.",
+    "each of its events is as long as its row says, and is not packed. Times count from the click to a GPU's number, "
+    "or to the loss of the run.",
     f"Beside the long run others of {OTHER_STEPS:,} steps lie in the journal, and the page asks for the list of all "
     "before it opens one. A run is open when its loss is drawn from the answer of the agent, which has indexed it "
     "before. Frames are those of panning all charts that are seen, drawn by the processor; of this machine's cores the "

@@ -26,9 +26,10 @@ _HOST = {"cpu_usage_percent": (40, 9), "cpu_iowait_ratio": (0.02, 0.01), "memory
          "disk_written_bytes_per_second": (3e6, 9e5), "network_receive_bytes_per_second": (4e5, 9e4),
          "network_transmit_bytes_per_second": (5e4, 9e3)}  # fmt: skip
 _FIELDS = {"loss": (2, 0.2), "gradient_norm": (0.8, 0.1), "learning_rate": (3e-4, 1e-5),
-           "tokens_per_second": (4e4, 900), "step_duration_seconds": (0.3, 0.02), "data_wait_seconds": (0.02, 0.005), "forward_seconds": (0.1, 0.01),
-           "backward_seconds": (0.12, 0.01), "optimizer_seconds": (0.03, 0.005), "memory_allocated_mb": (6e4, 90),
-           "memory_reserved_mb": (6.2e4, 90), "throughput_samples_per_sec": (20, 1)}  # fmt: skip
+           "tokens_per_second": (4e4, 900), "step_duration_seconds": (0.3, 0.02), "data_wait_seconds": (0.02, 0.005),
+           "forward_seconds": (0.1, 0.01), "backward_seconds": (0.12, 0.01), "optimizer_seconds": (0.03, 0.005),
+           "memory_allocated_mb": (6e4, 90), "memory_reserved_mb": (6.2e4, 90),
+           "throughput_samples_per_sec": (20, 1)}  # fmt: skip
 _WORDS = ("GPU is at 86.4 °C, and its limit is 87 °C: it has been so for 12 minutes, and its clock fell by a third",
           "Look at the fans and at the air that comes to them; what else this machine does; whether its room is warmer "
           "than it was. Slower is safe: a limit of power keeps it from being stopped by its own heat.")  # fmt: skip

@@ -33,3 +33,35 @@ def test_an_open_finding(opens: Opens, sick: Served) -> None:
     expect(screen.page.locator("#open .finding").first).to_be_visible(timeout=30_000)
     screen.picture("finding-narrow")
     assert not screen.scrolls_sideways()
+
+
+# Every chart's caption that has a value: what stands there, and what of it is out of sight.
+CUT = """[...document.querySelectorAll(".chart:not([hidden]) figcaption")].map((caption) => {
+  const told = caption.querySelector(".readout");
+  const isCut = told.scrollWidth > told.clientWidth || caption.scrollWidth > caption.clientWidth;
+  return [caption.textContent, told.textContent, isCut];
+}).filter(([, told]) => told)"""
+# How far the marks of lower axes reach beyond their charts.
+BEYOND = """[...document.querySelectorAll(".plot")].map(({ chart: { plot } }) => plot).filter(Boolean).flatMap((plot) => {
+  plot.ctx.font = "12px system-ui, sans-serif";
+  const { _splits: places, _values: words } = plot.axes[0];
+  const begin = plot.bbox.left / devicePixelRatio - plot.width;
+  return words.map((word, at) => [word, begin + plot.valToPos(places[at], "x") + plot.ctx.measureText(word).width / 2]);
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 400, 1280, 1600])
+@pytest.mark.parametrize(("query", "chart", "cursor"), [
+    ("?view=system&range=3600", "disk-written", "use"), ("?view=training&run=spiky", "tokens", "gradient-norm"),
+])  # fmt: skip
+def test_a_value_is_never_cut(opens: Opens, query: str, chart: str, cursor: str, width: int) -> None:
+    screen = opens(query, viewport={"width": width, "height": 900})
+    screen.drawn(chart)
+    screen.picture(f"values-{chart}-{width}")
+    told = screen.ask(CUT)
+    assert len(told) > 2 and [one for one in told if one[2]] == []
+    screen.drawn(cursor)
+    screen.page.locator(f"#chart-{cursor} .u-over").hover()
+    assert [one for one in screen.ask(CUT) if one[2]] == []
+    assert [mark for mark in screen.ask(BEYOND) if mark[1] > 0] == []
+    assert not screen.scrolls_sideways()

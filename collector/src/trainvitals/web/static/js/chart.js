@@ -30,6 +30,7 @@ export class Chart {
     this.plotPlace = make("div", { class: "plot", role: "img" });
     this.legend = make("ul", { class: "legend" });
     this.readout = make("p", { class: "readout soft" });
+    this.pointed = make("p", { class: "pointed soft ellipsis" });
     this.ends = make("p", { class: "ends soft" });
     this.none = make("p", { class: "no-values soft", hidden: true }, "No values here.");
     this.tablePlace = make("div", { hidden: true });
@@ -43,7 +44,14 @@ export class Chart {
     this.element = make(
       "figure",
       { class: `card chart ${spec.isWide ? "wide" : ""}`, id: `chart-${spec.id}` },
-      make("figcaption", {}, make("h3", {}, spec.title), this.readout, tools),
+      make(
+        "figcaption",
+        {},
+        make("h3", { class: "ellipsis", title: spec.title }, spec.title),
+        this.readout,
+        this.pointed,
+        tools,
+      ),
       make("div", { class: `frame ${spec.isTall ? "tall" : ""}` }, this.plotPlace, this.none),
       this.tablePlace,
       this.legend,
@@ -163,7 +171,8 @@ export class Chart {
     const at = x === null ? "" : this.group.axis.words(x);
     const told = this.lines.length === 1 && this.legend.hidden ? this.words(values[0]) : "";
     say(this.ends, this.extremes(values));
-    say(this.readout, [told, at, event && `${glyphOf(event)} ${event.text}`].filter(Boolean).join(" · "));
+    say(this.readout, told);
+    say(this.pointed, [at, event && `${glyphOf(event)} ${event.text}`].filter(Boolean).join(" · "));
   }
 
   valueAt(line, x) {

@@ -8,6 +8,8 @@ import { colourOf, colours, dashOf, pale } from "./palette.js";
 
 const FONT = "12px system-ui, sans-serif";
 const AXIS_WIDTH = 64;
+// The last mark of the lower axis may stand at its very end.
+const LABEL_WIDTH = 56;
 const POWERS_OF_TWO = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
 export function options(chart, parts, width, height) {
@@ -18,7 +20,7 @@ export function options(chart, parts, width, height) {
   return {
     width,
     height,
-    padding: [14, 10, 0, 0],
+    padding: [14, LABEL_WIDTH / 2, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: group.name, scales: ["x", null] },
