@@ -108,6 +108,7 @@ def test_sixteen_gpus_and_sixty_four_ranks_find_their_place(opens: Opens, crowde
     screen.page.goto(f"{crowded.address}/?view=training")
     expect(screen.page.locator(".ranks tbody tr")).to_have_count(64)
     screen.see(".ranks .slowest", "rank 41")
+    screen.see(".ranks tbody tr", "41 slowest")
     screen.picture(f"crowded-training-{width}")
     assert not screen.scrolls_sideways()
     assert screen.barriers() == []
@@ -116,6 +117,15 @@ def test_sixteen_gpus_and_sixty_four_ranks_find_their_place(opens: Opens, crowde
     screen.picture(f"crowded-system-{width}")
     assert not screen.scrolls_sideways()
     assert screen.barriers() == []
+
+
+@pytest.mark.parametrize("width", [400, 1280, 1440])
+def test_what_decides_which_rank_is_slow_is_seen_without_scrolling(opens: Opens, crowded: Served, width: int) -> None:
+    screen = opens("?view=training", address=crowded.address, viewport={"width": width, "height": 900})
+    screen.see(".ranks tbody tr", "41 slowest")
+    screen.picture(f"ranks-{width}")
+    room, bar = (screen.page.locator(place).first.bounding_box() for place in (".ranks .scroll", ".ranks .rank-bar"))
+    assert room and bar and bar["x"] + bar["width"] <= room["x"] + room["width"]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import { sign } from "./signs.js";
 import { change } from "./training_choice.js";
 
 const EVERY_SECONDS = 5;
+const DECISIVE = ["before_collective_seconds", "Before it waits for others", seconds];
 const COLUMNS = [
   ["step", "Step", integer],
   ["step_seconds", "A step", seconds],
@@ -14,7 +15,6 @@ const COLUMNS = [
   ["forward_seconds", "Forward", seconds],
   ["backward_seconds", "Backward", seconds],
   ["optimizer_seconds", "Optimizer", seconds],
-  ["before_collective_seconds", "Before it waits for others", seconds],
 ];
 // Without a straggler all ranks are about equally slow.
 const NOTABLE = 1.05;
@@ -23,27 +23,20 @@ const NOTHING = { ranks: [], slowest: null };
 export class RankTable {
   constructor() {
     Object.assign(this, { run: "", isLive: false, askedAt: -Infinity, told: NOTHING, problem: "" });
-    Object.assign(this, { order: "rank", shown: [0] });
+    // Until somebody chooses an order the slowest stands first, and the others by their numbers.
+    Object.assign(this, { order: "", shown: [0] });
     this.mark = sign("well");
     this.words = make("span", {});
     this.body = make("tbody", {});
-    this.heads = [["rank", "Rank"], ["host", "Host and GPU"], ...COLUMNS].map(([field, name]) =>
-      this.head(field, name),
-    );
+    const heads = [["rank", "Rank"], DECISIVE, ["host", "Host and GPU"], ...COLUMNS];
+    this.heads = heads.map(([field, name]) => this.head(field, name));
+    const [rank, decisive, ...others] = this.heads;
+    const bars = make("th", { scope: "col" }, make("span", { class: "hidden" }, "Beside the slowest"));
     const table = make(
       "table",
       {},
       make("caption", { class: "hidden" }, "Ranks, medians of their last hundred steps"),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          this.heads,
-          make("th", { scope: "col" }, make("span", { class: "hidden" }, "Beside the slowest")),
-        ),
-      ),
+      make("thead", {}, make("tr", {}, rank, decisive, bars, others)),
       this.body,
     );
     this.content = make(
@@ -73,7 +66,7 @@ export class RankTable {
         scope: "col",
         class: field === "host" || field === "rank" ? "" : "number",
         "data-field": field,
-        "aria-sort": field === this.order ? "ascending" : "none",
+        "aria-sort": "none",
       },
       button,
     );
@@ -118,9 +111,9 @@ export class RankTable {
     this.mark.update(this.problem ? "problem" : isNotable ? "ticket" : "well");
     say(this.words, this.problem || (slowest?.words ?? "No rank is known to be slower than the others."));
     const most = Math.max(...ranks.map((rank) => rank.before_collective_seconds ?? 0));
-    const items = [...ranks]
-      .sort((a, b) => this.compare(a, b))
-      .map((rank) => ({ rank, most, isSlowest: isNotable && rank.rank === slowest.rank }));
+    const items = ranks
+      .map((rank) => ({ rank, most, isSlowest: isNotable && rank.rank === slowest.rank }))
+      .sort((a, b) => (this.order ? 0 : b.isSlowest - a.isSlowest) || this.compare(a.rank, b.rank));
     keep(
       this.body,
       items,
@@ -130,7 +123,7 @@ export class RankTable {
   }
 
   compare(a, b) {
-    const field = this.order.replace("-", "");
+    const field = this.order.replace("-", "") || "rank";
     const [one, other] = [a[field] ?? -Infinity, b[field] ?? -Infinity];
     const order = one < other ? -1 : one > other ? 1 : a.rank - b.rank;
     return this.order.startsWith("-") ? -order : order;
@@ -144,14 +137,14 @@ export class RankTable {
     });
     const name = make("span", {});
     const place = make("td", {});
+    const decisive = make("td", { class: "number" });
     const cells = COLUMNS.map(() => make("td", { class: "number" }));
     const bar = draw("rect", { height: 8, rx: 2 });
     const row = make(
       "tr",
       {},
       make("th", { scope: "row" }, make("label", {}, box, name)),
-      place,
-      cells,
+      decisive,
       make(
         "td",
         {},
@@ -161,6 +154,8 @@ export class RankTable {
           bar,
         ),
       ),
+      place,
+      cells,
     );
     row.update = ({ rank, most, isSlowest }) => {
       box.checked = this.shown.includes(number);
@@ -170,6 +165,7 @@ export class RankTable {
         place,
         [rank.host, rank.gpus?.length ? `GPU ${rank.gpus.join(", ")}` : ""].filter(Boolean).join(" · ") || UNKNOWN,
       );
+      say(decisive, DECISIVE[2](rank[DECISIVE[0]]));
       COLUMNS.forEach(([field, , words], at) => say(cells[at], words(rank[field])));
       put(
         bar,
