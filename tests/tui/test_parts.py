@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.tui.support import NOON, gpu, run, told
-from trainvitals.tui import figures, levels, lines, text
+from trainvitals.tui import figures, gpu_table, levels, lines, text
 from trainvitals.tui.braille import graph
 from trainvitals.tui.feed import Heard
 from trainvitals.tui.history import MOST_FRAMES, Frame, History
@@ -56,6 +56,17 @@ def test_what_is_wrong_stands_before_what_is_cut_off() -> None:
     long = picture(told(verdict={**verdict, "rest": "gemma " * 200})).told
     assert long and long[1].startswith("GPU 5 has failed; gemma") and long[1].endswith("…")
     assert text.wrap(long[1], 40, 2)[-1].endswith("…")
+
+
+def heading(*names: str) -> str:
+    head = gpu_table.rows([Gpu(number, name) for number, name in enumerate(names)], 0, {}, 80, 24)[0]
+    return "".join(piece for piece, _ in head)
+
+
+def test_headings_stand_apart_and_a_name_that_is_not_known_is_no_kind_of_its_own() -> None:
+    assert " use " in heading("NVIDIA A100", "NVIDIA H100") and "utilisation " in heading("NVIDIA A100", "NVIDIA A100")
+    assert "name" in heading("NVIDIA A100", "NVIDIA H100")
+    assert "name" not in heading("NVIDIA A100", "")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ CUT = """[...document.querySelectorAll(".chart:not([hidden]) figcaption")].map((
   return [caption.textContent, told.textContent, isCut];
 }).filter(([, told]) => told)"""
 # How far the marks of lower axes reach beyond their charts.
-BEYOND = """[...document.querySelectorAll(".plot")].map(({ chart: { plot } }) => plot).filter(Boolean).flatMap((plot) => {
+BEYOND = """[...document.querySelectorAll(".plot")].flatMap(({ chart: { plot } }) => {
+  if (!plot) return [];
   plot.ctx.font = "12px system-ui, sans-serif";
   const { _splits: places, _values: words } = plot.axes[0];
   const begin = plot.bbox.left / devicePixelRatio - plot.width;

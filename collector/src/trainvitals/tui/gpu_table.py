@@ -20,7 +20,7 @@ _MOST_BAR = 20
 
 def rows(gpus: Sequence[Gpu], chosen: int, users: dict[str, str], cells: int, height: int) -> list[Line]:
     """With its head; those around the chosen one where not all fit. `users`: what runs on a GPU, by its number."""
-    shape = _Shape(cells, named=len({gpu.name for gpu in gpus}) > 1)
+    shape = _Shape(cells, named=len({gpu.name for gpu in gpus if gpu.name}) > 1)
     first = _first(len(gpus), chosen, height - 1)
     shown = gpus[first : first + height - 1]
     head = shape.head(f"{first + 1}-{first + len(shown)} of {len(gpus)}" if len(shown) < len(gpus) else "state")
@@ -43,7 +43,7 @@ class _Shape:
 
     def head(self, last: str) -> Line:
         bar = self._bar
-        parts = ("  GPU  ", text.fit("name", self._name), text.fit("utilisation", bar + 6),
+        parts = ("  GPU  ", text.fit("name", self._name), text.fit("utilisation" if bar > 5 else "use", bar + 6),
                  text.fit("memory, GiB", bar + 15), text.fit("temp", 8),
                  text.fit("    power", 10), text.fit("   clock", self._clock), text.fit(last, self._state))  # fmt: skip
         return lines.fit(lines.line(*((part, "title") for part in parts)), self._cells)

@@ -3,6 +3,8 @@
 // make("p", { class: "note" }, "loss ", make("b", {}, "1.82"))
 
 const SVG = "http://www.w3.org/2000/svg";
+// Controls but for the ends of lines, and marks of direction and width; joiners are part of letters.
+const UNSEEN = /[^\P{Cc}\n\t]|[\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
 
 export const find = (id) => document.getElementById(id);
 
@@ -16,25 +18,42 @@ export function draw(tag, attributes = {}, ...children) {
 
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) set(element, name, value);
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  const there = children.flat().filter((child) => child !== null && child !== undefined && child !== "");
+  element.append(...there.map((child) => (typeof child === "string" ? plain(child) : child)));
   return element;
 }
+
+// What came from others must not turn the direction of what stands beside it, nor hide anything.
+const plain = (text) => text.replaceAll(UNSEEN, " ");
+const SPOKEN = new Set(["title", "aria-label"]);
+const spoken = (name, value) => (SPOKEN.has(name) ? plain(String(value)) : String(value));
 
 // A function is a listener, false and null are an attribute that is not there.
 function set(element, name, value) {
   if (typeof value === "function") element.addEventListener(name, value);
   else if (value === true) element.setAttribute(name, "");
-  else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, spoken(name, value));
 }
 
 // What has not changed is not touched: a selection of text stays, and nothing is laid out anew.
 export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const next = plain(String(text ?? ""));
+  if (element.textContent !== next) element.textContent = next;
+}
+
+// With what stands between backticks as code.
+export function sayWithCode(element, text) {
+  if (element.told === text) return;
+  element.told = text;
+  const parts = plain(text).split("`");
+  const isPaired = parts.length % 2;
+  element.replaceChildren(...parts.map((part, place) => (isPaired && place % 2 ? make("code", {}, part) : part)));
+  if (!isPaired) element.textContent = plain(text);
 }
 
 export function put(element, name, value) {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+  else if (element.getAttribute(name) !== spoken(name, value)) element.setAttribute(name, spoken(name, value));
 }
 
 export function show(element, is) {
@@ -64,5 +83,6 @@ export function keep(parent, items, key, create) {
 // Says a thing once to who listens to the page.
 export function announce(text) {
   const told = find("told");
-  told.textContent = told.textContent === text ? `${text} ` : text;
+  const next = plain(text);
+  told.textContent = told.textContent === next ? `${next} ` : next;
 }

@@ -2,7 +2,7 @@
 // `findingFacts` is that part of it which one that is over has too.
 
 import * as address from "./address.js";
-import { keep, make, put, say, show } from "./dom.js";
+import { keep, make, put, say, sayWithCode, show } from "./dom.js";
 import { where } from "./findings.js";
 import { duration, integer, isNumber, plain, secondsOf, time } from "./format.js";
 import { silenceDialog } from "./silence_dialog.js";
@@ -11,12 +11,15 @@ import { badge, sign } from "./signs.js";
 const SOURCES = { agent: "found by the agent", prometheus: "found by Prometheus" };
 const BEFORE_SECONDS = 1800;
 const AROUND_STEPS = 200;
+// More letters than about three lines have.
+const LONG = 300;
 
 export function findingCard(first, act) {
   const severity = badge(first.severity);
   const parts = {
     place: make("span", { class: "soft" }),
     what: make("p", { class: "what" }),
+    more: make("button", { type: "button", class: "small more", hidden: true }, "More"),
     facts: findingFacts(),
     links: make("p", { class: "links" }),
     acts: make("p", { class: "acts" }),
@@ -39,11 +42,16 @@ export function findingCard(first, act) {
   const silence = make("button", { type: "button", click: () => silenceDialog(now, act) }, "Silence…");
   parts.acts.append(acknowledge, undo, silence);
   parts.links.append(...linksOf(first));
+  parts.more.addEventListener("click", () => {
+    parts.isWhole = !parts.isWhole;
+    shorten(parts);
+  });
   const card = make(
     "li",
     { class: "card finding", id: `finding-${first.id}` },
     make("div", { class: "head" }, severity, make("h3", {}, first.kind), parts.place),
     parts.what,
+    parts.more,
     parts.facts.elements,
     make("div", { class: "foot" }, parts.links, parts.acts),
   );
@@ -66,7 +74,17 @@ function update(parts, finding) {
     [where(finding), `since ${time(opened)}, ${duration(Date.now() / 1000 - opened)}`].filter(Boolean).join(" · "),
   );
   say(parts.what, finding.what);
+  shorten(parts);
   parts.facts.update(finding);
+}
+
+// An error's words may be a page long.
+function shorten({ what, more, isWhole }) {
+  const isLong = what.textContent.length > LONG;
+  what.classList.toggle("short", isLong && !isWhole);
+  show(more, isLong);
+  say(more, isWhole ? "Less" : "More");
+  put(more, "aria-expanded", String(Boolean(isWhole)));
 }
 
 export function findingFacts() {
@@ -77,7 +95,7 @@ export function findingFacts() {
   return {
     elements: [todo, evidence, facts, quiet],
     update(finding) {
-      say(todo, finding.todo ? `What to do first: ${finding.todo}` : "");
+      sayWithCode(todo, finding.todo ? `What to do first: ${finding.todo}` : "");
       keep(evidence, finding.evidence ?? [], (one) => JSON.stringify(one), evidenceRow);
       say(facts, factWords(finding));
       say(quiet, quietWords(finding));

@@ -8,8 +8,8 @@ import * as findings from "./findings.js";
 import { ago, integer, plain, secondsOf, time } from "./format.js";
 import { MEASURES, gpuTile } from "./gpu_tile.js";
 import { hostFacts } from "./host_facts.js";
-import { runCard } from "./run_card.js";
-import { badge, ofRun, sign } from "./signs.js";
+import { ownId, runCard } from "./run_card.js";
+import { WEIGHT, badge, ofRun, sign, worst } from "./signs.js";
 import { TRAIL_SECONDS } from "./trail.js";
 
 const SHOWN_FINDINGS = 6;
@@ -20,6 +20,7 @@ const PAST_POINTS = 75;
 const DIGITS = 3;
 const tiles = new Map();
 
+let last = null;
 let lastAt = -Infinity;
 
 export function build(root) {
@@ -50,7 +51,10 @@ export function build(root) {
     section("host", "Host", make("dl", { class: "facts card", id: "host-facts" })),
   );
   root.addEventListener("click", follow);
-  findings.onChange(paintFindings);
+  findings.onChange(() => {
+    paintFindings();
+    if (last) paint(last);
+  });
   paintFindings();
 }
 
@@ -72,7 +76,12 @@ function follow(event) {
 }
 
 export function update(snapshot) {
+  last = snapshot;
   findings.watch(snapshot);
+  paint(snapshot);
+}
+
+function paint(snapshot) {
   const at = snapshot.timestamp === null ? Date.now() / 1000 : Date.parse(snapshot.timestamp) / 1000;
   paintRuns(snapshot, at);
   paintGpus(snapshot, at);
@@ -114,15 +123,13 @@ function findingRow(first) {
 }
 
 function paintRuns(snapshot, at) {
-  const live = snapshot.runs.filter((run) => run.status === "running");
+  const live = snapshot.runs
+    .filter((run) => run.status === "running")
+    .map((run) => ({ run, at, findings: findings.ofRun(run.run) }))
+    .sort((a, b) => weightOf(b.findings) - weightOf(a.findings));
   const ended = snapshot.runs.filter((run) => run.status !== "running");
-  forgetOthers(new Set(live.map((run) => run.run)));
-  keep(
-    find("run-cards"),
-    live.map((run) => ({ run, at, findings: findings.ofRun(run.run) })),
-    ({ run }) => run.run,
-    runCard,
-  );
+  forgetOthers(new Set(live.map(({ run }) => run.run)));
+  keep(find("run-cards"), live, ({ run }) => run.run, runCard);
   show(find("no-runs"), !snapshot.runs.length && snapshot.timestamp !== null);
   show(find("ended"), ended.length);
   say(find("ended-title"), live.length ? "Ended lately" : "Nothing runs now. Ended lately");
@@ -133,6 +140,8 @@ function paintRuns(snapshot, at) {
     endedRow,
   );
 }
+
+const weightOf = (findings) => WEIGHT[worst(findings)] ?? 0;
 
 function endedRow({ run: { run, name } }) {
   const status = badge("well");
@@ -150,7 +159,8 @@ function endedRow({ run: { run, name } }) {
 function endedWords(run, at) {
   const first = run.ranks.find((rank) => rank.rank === 0) ?? run.ranks[0] ?? {};
   const last = first.last_step_timestamp_seconds;
-  return [`step ${integer(first.step)}`, `loss ${plain(first.loss)}`, last && ago(at - last)].filter(Boolean).join(" · ");
+  const told = [ownId(run), `step ${integer(first.step)}`, `loss ${plain(first.loss)}`, last && ago(at - last)];
+  return told.filter(Boolean).join(" · ");
 }
 
 function paintGpus(snapshot, at) {
@@ -180,12 +190,7 @@ function paintGpus(snapshot, at) {
     .filter(Boolean)
     .join(" ");
   show(find("no-gpus"), !items.length && snapshot.timestamp !== null);
-  say(
-    find("no-gpus"),
-    `${why || "no GPU answers here"}. Host and runs are watched all the same.`.replace(/^./, (letter) =>
-      letter.toUpperCase(),
-    ),
-  );
+  say(find("no-gpus"), `${why || "No GPU answers here"}. Host and runs are watched all the same.`);
   if (items.length && at - lastAt > GAP_SECONDS) recall(at);
   lastAt = at;
 }

@@ -51,12 +51,15 @@ function update(card, parts, run, at, findings) {
   askForLoss(card, parts.loss, run.run, at);
 }
 
+// What tells runs of one name apart.
+export const ownId = ({ run, name }) => (name && name !== run ? run : "");
+
 function factWords(run) {
   const ranks = run.ranks.length;
   const size = Number(run.world_size) || ranks;
   const started = known(run.start_timestamp_seconds, (when) => `since ${time(when)}`);
   const who = size > ranks ? `${ranks} of ${size} ranks here` : `${size} ${size === 1 ? "rank" : "ranks"}`;
-  return [who, run.framework, started].filter(Boolean).join(" · ");
+  return [ownId(run), who, run.framework, started].filter(Boolean).join(" · ");
 }
 
 function paintProgress(parts, progress, run) {
