@@ -5,7 +5,7 @@ import { secondsOf } from "./format.js";
 import { fit, smoothed } from "./plot_data.js";
 
 // About as many as a chart is wide; a zoom asks anew.
-const POINTS = 300;
+const POINTS = 310;
 const DIGITS = 4;
 const LEAST_PAUSE_SECONDS = 2;
 // A slow answer is asked for less often: a tenth of the time may go into waiting for it.
