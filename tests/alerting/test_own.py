@@ -42,6 +42,9 @@ def test_of_what_is_equally_bad_the_newest_comes_first() -> None:
     found = beside([as_alert(NAN, BEGAN, "gpu1")], [told(NAN._replace(kind="TrainingStalled"), "prometheus")
                                                     | {"starts": "2025-07-30T13:00:00.000Z"}])  # fmt: skip
     assert [alert["name"] for alert in found] == ["TrainingStalled", "TrainingNonFinite"]
+    assert [alert["name"] for alert in beside(found, (), {"gemma"})] == ["TrainingStalled", "TrainingNonFinite"]
+    other = as_alert(HOT._replace(severity="page"), BEGAN - 60, "gpu1")
+    assert beside([*found, other], (), {"gemma"})[0]["name"] == HOT.kind
 
 
 def test_evidence_is_in_its_text() -> None:

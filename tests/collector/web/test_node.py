@@ -20,6 +20,7 @@ from trainvitals.sources.simulated import SimulatedSource
 from trainvitals.web.app import make_app
 
 NOON = 1_753_876_800.0
+USE = "/api/v1/node?fields=utilization_percent&host=none"
 CLOCK = "/api/v1/node?gpu=1&fields=clock_hertz_sm&host=none"
 
 
@@ -160,3 +161,17 @@ def test_every_field_may_be_asked_for(app: Starlette, scope: str) -> None:
 
 def test_what_is_asked_for_longest_is_bounded(app: Starlette) -> None:
     assert ask(app, f"/api/v1/node?from=0&to={query.MAX_SECONDS:.0f}&points={query.MAX_POINTS}").status == 200
+
+
+def test_peaks_of_many_gpus_are_left_out_where_that_is_asked_for(app: Starlette) -> None:
+    wait_for(lambda: len(columns(app, USE)["gpus"]) == 2, 30)
+    for peaks, keys in ((2, {"x", "mean", "peak"}), (1, {"x", "mean"})):
+        told = columns(app, f"{USE}&peaks={peaks}")["gpus"]
+        assert all(gpu["utilization_percent"].keys() == keys for gpu in told.values())
+
+
+def test_values_come_in_so_many_digits_as_are_asked_for(past: Agent) -> None:
+    path = f"{CLOCK}&from={NOON}&to={NOON + 9}&points=1"
+    whole = columns(make_app(past), path)["gpus"]["1"]["clock_hertz_sm"]["mean"]
+    short = columns(make_app(past), f"{path}&digits=2")["gpus"]["1"]["clock_hertz_sm"]["mean"]
+    assert whole != short == pytest.approx(whole, rel=1e-9)

@@ -12,6 +12,7 @@ from trainvitals.agent.history import HISTORY_FIELDS, HOST, HOST_FIELDS, Point
 from trainvitals.agent.node_log import carried, read_lines
 from trainvitals.agent.run_state import as_label
 from trainvitals.agent.service import Agent
+from trainvitals.agent.shortened import MAX_DIGITS, shortened
 from trainvitals.catalog import SERIES
 from trainvitals.journal import layout
 from trainvitals.journal.record import as_number, seconds
@@ -28,7 +29,7 @@ Key = tuple[str, str]
 
 
 class Asked(NamedTuple):
-    """`gpus` is None where all are meant."""
+    """`gpus` is None where all are meant; of more than `peaks` of them no peaks are told."""
 
     gpus: tuple[str, ...] | None
     fields: tuple[str, ...]
@@ -36,6 +37,8 @@ class Asked(NamedTuple):
     start: float
     end: float
     points: int
+    digits: int = MAX_DIGITS
+    peaks: int = MAX_GPUS
 
 
 def parse(parameters: Mapping[str, str], now: float) -> Asked:
@@ -46,7 +49,9 @@ def parse(parameters: Mapping[str, str], now: float) -> Asked:
         raise ValueError(f"from: {start:g} cannot be used: ask for 31 days at most, from before to")
     points = whole_number(parameters.get("points"), "points", DEFAULT_POINTS, 1, MAX_POINTS)
     return Asked(gpu_numbers(parameters.get("gpu", "")), _fields(parameters, "fields", "gpu", HISTORY_FIELDS),
-                 _fields(parameters, "host", "host", HOST_FIELDS), start, end, points)  # fmt: skip
+                 _fields(parameters, "host", "host", HOST_FIELDS), start, end, points,
+                 whole_number(parameters.get("digits"), "digits", MAX_DIGITS, 1, MAX_DIGITS),
+                 whole_number(parameters.get("peaks"), "peaks", MAX_GPUS, 0, MAX_GPUS))  # fmt: skip
 
 
 def whole_number(text: str | None, name: str, default: int, least: int, most: int) -> int:
@@ -93,9 +98,14 @@ def node(agent: Agent, asked: Asked) -> dict[str, Any]:
     gpus = agent.history.gpus() if asked.gpus is None else asked.gpus
     kept, width = _from_memory(agent, asked, gpus)
     found = {**kept, **_from_journal(agent, asked, gpus)}
-    return {"gpus": {gpu: {name: found.get((gpu, name), _columns([])) for name in asked.fields} for gpu in gpus},
-            "host": {name: found.get((HOST, name), _columns([])) for name in asked.host},
-            "step_seconds": width}  # fmt: skip
+
+    def told(key: str, name: str) -> dict[str, Any]:
+        columns = shortened(found.get((key, name), _columns([])), asked.digits)
+        has_peak = key == HOST or len(gpus) <= asked.peaks
+        return columns if has_peak else {part: columns[part] for part in ("x", "mean")}
+
+    return {"gpus": {gpu: {name: told(gpu, name) for name in asked.fields} for gpu in gpus},
+            "host": {name: told(HOST, name) for name in asked.host}, "step_seconds": width}  # fmt: skip
 
 
 def _from_memory(agent: Agent, asked: Asked, gpus: Iterable[str]) -> tuple[dict[Key, Columns], int]:

@@ -6,7 +6,7 @@ LATELY ENDED
 ticket  GpuTemperatureHigh GPU 3, gpu1                2 h ago
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from trainvitals.alerting.received import Alert, Known, how_soft
@@ -28,13 +28,13 @@ def known(root: Path, now: float) -> View:
     return {state: [alert for view in views for alert in view[state]] for state in ("firing", "resolved")}
 
 
-def beside(own: Sequence[Alert], others: Sequence[Alert]) -> list[Alert]:
-    """The worst first, and of what is equally bad the newest. What an agent found itself need not be told by
-    Alertmanager too."""
+def beside(own: Sequence[Alert], others: Sequence[Alert], ended: Collection[str] = ()) -> list[Alert]:
+    """The worst first; of what is equally bad that of runs that have ended last, and the newest first. What an agent
+    found itself need not be told by Alertmanager too."""
     # A rule about a run may know of no machine.
     there = {where for alert in own for where in (_where(alert), _where(alert, instance=""))}
     found = [*own, *(alert for alert in others if _where(alert) not in there)]
-    return sorted(found, key=lambda alert: (how_soft(alert), -_when(alert["starts"])))
+    return sorted(found, key=lambda one: (how_soft(one), one["labels"].get("run") in ended, -_when(one["starts"])))
 
 
 def _where(alert: Alert, **other: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ own = OwnReadings(make_agent, snapshot_view); own.start(wake); own.json()  ->  w
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trainvitals.agent.ended import ended_runs
 from trainvitals.agent.sampler import SourceState
 from trainvitals.agent.service import Agent
 from trainvitals.agent.verdict_words import verdict
@@ -31,7 +32,7 @@ class OwnReadings:
 
     def json(self) -> Json:
         agent = self._agent
-        firing = beside(agent.detecting.alerts() if agent.detecting else (), ())
+        firing = beside(agent.detecting.alerts() if agent.detecting else (), (), ended_runs(agent))
         view = {"node": agent.host, "interval": agent.interval, "problems": agent.health(),
                 "alerts": {"firing": grouped(firing)[:SHOWN_FINDINGS]},
                 **self._view(agent.snapshot, agent.sources)}  # fmt: skip

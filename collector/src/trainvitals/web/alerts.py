@@ -12,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trainvitals.agent.ended import ended_runs
 from trainvitals.agent.service import Agent
 from trainvitals.agent.twins import others, problems
 from trainvitals.alerting.listing import beside
@@ -47,7 +48,8 @@ def brief(agent: Agent, received: Received) -> dict[str, Any]:
     Alertmanager, which may have heard of it, need not say too."""
     now, own = time.time(), agent.detecting.alerts() if agent.detecting else []
     rest = {identity(one): one for one in others(agent, now)}
-    firing = [agent.quiet.marked(one, one.get("id") or identity(one)) for one in beside(own, list(rest.values()))]
+    found = beside(own, list(rest.values()), ended_runs(agent))
+    firing = [agent.quiet.marked(one, one.get("id") or identity(one)) for one in found]
     resolved = [one for one in received.view(now)["resolved"] if identity(one) not in rest]
     rows = grouped(firing)
     return {"firing_count": len(firing), "heard_count": sum(map(_is_heard, rows)), "firing": rows[:SHOWN_FIRING],

@@ -22,10 +22,10 @@ from trainvitals.agent.query import moment, whole_number
 from trainvitals.agent.rank_times import rank_times
 from trainvitals.agent.series import Asked, series
 from trainvitals.agent.service import Agent
+from trainvitals.agent.shortened import MAX_DIGITS, shortened
 from trainvitals.journal import layout
 from trainvitals.journal.index import Block
 from trainvitals.web.answers import from_disk
-from trainvitals.web.shortened import MAX_DIGITS, shortened
 
 DEFAULT_RUNS, MAX_RUNS = 100, 1000
 DEFAULT_POINTS, MAX_POINTS = 1000, 4000

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from trainvitals.web.shortened import MAX_DIGITS, Columns, shortened
+from trainvitals.agent.shortened import MAX_DIGITS, Columns, shortened
 
 
 def rounded(*values: float | None, digits: int = 4) -> Sequence[float | None]:
