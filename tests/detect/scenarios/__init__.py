@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tests.detect.scenarios import (
     chains,
+    diverging,
     gpu_faults,
     gpu_links,
     gradient,
@@ -27,6 +28,7 @@ from tests.detect.scenarios.scenario import Recording, Scenario
 __all__ = ["Recording", "Scenario", "all_scenarios"]
 FAMILIES = (
     loss,
+    diverging,
     gradient,
     progress,
     speed,

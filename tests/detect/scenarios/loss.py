@@ -1,4 +1,4 @@
-"""Losses that are not finite, jump, run away, or no longer fall."""
+"""Losses that are not finite, jump, or no longer fall."""
 
 import math
 import random
@@ -114,61 +114,6 @@ def easier_data(seed: int, rng: random.Random) -> Recording:
     return Recording((run,))
 
 
-# Five times its level and not coming back: the run is lost from there on.
-def runaway(times: float, ramp: int) -> Build:
-    def build(seed: int, rng: random.Random) -> Recording:
-        run = training(seed, shape=SHAPES[(0, 1, 3, 5, 6, 8)[seed % 6]])
-        at = int(run.steps * rng.uniform(0.5, 0.7))
-        run.curve = curves.rising(run.curve, times, at, ramp)
-        expected = told(run, "TrainingLossDiverging", PAGE, at, ramp + 150)
-        also = (Allowed("TrainingLossSpike"), Allowed("TrainingLossNotDecreasing"), Allowed("TrainingLossPlateau"))
-        return Recording((run,), expected=(expected,), allowed=also)
-
-    return build
-
-
-# What a policy earns is below nothing as a loss: it loses all it had learned, and more.
-def policy_breaks(seed: int, rng: random.Random) -> Recording:
-    run = training(seed, shape=SHAPES[4])
-    at, before = int(run.steps * rng.uniform(0.5, 0.7)), run.curve
-    run.curve = lambda step: before(step) if step < at else (250.0, 900.0)[seed % 2]
-    also = (Allowed("TrainingLossSpike"), Allowed("TrainingLossNotDecreasing"), Allowed("TrainingLossPlateau"))
-    return Recording((run,), expected=(told(run, "TrainingLossDiverging", PAGE, at, 150),), allowed=also)
-
-
-# It earns half of what it did: to be looked at by day.
-def policy_earns_less(seed: int, rng: random.Random) -> Recording:
-    run = training(seed, shape=SHAPES[4])
-    run.curve = curves.lifted(run.curve, int(run.steps * 0.6), 70.0)
-    also = (Allowed("TrainingLossSpike"), Allowed("TrainingLossNotDecreasing"), Allowed("TrainingLossPlateau"))
-    return Recording((run,), allowed=also)
-
-
-# Three times its level is a reason to look at it by day, as the spike that it is.
-def higher_level(seed: int, rng: random.Random) -> Recording:
-    run = training(seed, shape=SHAPES[(0, 3)[seed % 2]])
-    at = int(run.steps * 0.7)
-    run.curve = curves.rising(run.curve, 3.0, at)
-    also = (Allowed("TrainingLossNotDecreasing"), Allowed("TrainingLossPlateau"), Allowed("TrainingLossSpike"))
-    return Recording((run,), expected=(told(run, "TrainingLossSpike", TICKET, at, 100),), allowed=also)
-
-
-# Eight times its level for four steps: a ticket, but nobody is to get up for what is over.
-def tall_and_over(seed: int, rng: random.Random) -> Recording:
-    run = training(seed, shape=SHAPES[(0, 3, 8)[seed % 3]])
-    at = int(run.steps * 0.8)
-    run.edits = (between(at, at + 3, adding("loss", lambda step: 7 * run.curve(at))),)
-    return Recording((run,), expected=(told(run, "TrainingLossSpike", TICKET, at, 100),))
-
-
-# Around zero five times the level means nothing: it is the noise.
-def loud_zero(seed: int, rng: random.Random) -> Recording:
-    run = training(seed, shape=Shape(4000, 0.2, 1, "near-zero", 8.0), noise=curves.relative(0.7))
-    if seed % 2:
-        run.curve, run.noise = (lambda step: 0.02 - 0.00002 * step), curves.gaussian(0.04)
-    return Recording((run,))
-
-
 STUCK = (Allowed("TrainingLossPlateau"), Allowed("TrainingLossNotDecreasing"))
 STEADY = Shape(9000, 1.5, 1, "language", 256.0)
 
@@ -254,20 +199,6 @@ def scenarios() -> Iterator[Scenario]:
             Row("near", "two-steps", wobble(12, 2), times=2),
             Row("near", "within-noise", wobble(3.5, 12), times=5),
             Row("near", "easier-data", easier_data, times=3),
-        ),
-    )
-    yield from family(
-        "loss-diverging",
-        "TrainingLossDiverging",
-        (
-            Row("clear", "climbs", runaway(12, 60), times=6),
-            Row("clear", "jumps", runaway(9, 1), times=3),
-            Row("clear", "below-nothing", policy_breaks, times=2),
-            Row("faint", "just-over", runaway(6.2, 1), times=4),
-            Row("near", "three-times", higher_level, times=2),
-            Row("near", "tall-and-over", tall_and_over, times=3),
-            Row("near", "around-zero", loud_zero, times=4),
-            Row("near", "earns-less", policy_earns_less, times=2),
         ),
     )
     yield from family(

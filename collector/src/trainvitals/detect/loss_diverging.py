@@ -51,11 +51,13 @@ class LossDiverging:
     def _limit(self, level: float) -> float:
         """Around nothing a loss has no level to be five times as high as: there, and below, its noise counts."""
         past, lately = self._past, self._lately
-        sigma = lately.sigma()
-        if level <= 0:
+        if level > 0:
+            # A rise that lasts long is the last steps' own noise and level.
+            noise = level + NOISE_SIGMAS * min(past.sigma(), lately.sigma())
+        else:
             # One that begins at nothing, as some rewards do, shows its noise only later.
-            sigma = (lately.is_full and max(sigma, past.sigma())) or math.inf
-        noise = lately.median() + NOISE_SIGMAS * sigma
+            sigma = (lately.is_full and max(past.sigma(), lately.sigma())) or math.inf
+            noise = lately.median() + NOISE_SIGMAS * sigma
         floor = self._limits.loss_divergence_floor * abs(self._start)
         return max(noise, floor, self._limits.loss_divergence * level)
 
