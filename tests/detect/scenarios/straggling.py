@@ -34,16 +34,16 @@ def wait_for(ratio: float) -> float:
 
 
 # All the others wait for this one in each step: its node is to be looked at, and left out.
-def straggler(ratio: float, severities: tuple[str, ...], part: str = "forward") -> Build:
+def straggler(ratio: float, severities: tuple[str, ...], part: str = "forward", noise: float = 0.0) -> Build:
     def build(seed: int, rng: random.Random) -> Recording:
         shape = RANKS[seed % len(RANKS)]
         rank = rng.randrange(shape.ranks)
         at = int(shape.steps * rng.uniform(0.3, 0.5))
         factor = forward_for(ratio) if part == "forward" else wait_for(ratio)
-        run = training(seed, shape=shape, pace=Pace(stretches=(Stretch(at, LAST, factor, part, (rank,)),)))
-        expected = Expected(
-            "TrainingStraggler", severities, run.at(at), max(200.0, 20 * shape.step_seconds), run.run, rank, step=at
-        )
+        pace = Pace(stretches=(Stretch(at, LAST, factor, part, (rank,)),), forward_noise=noise)
+        run = training(seed, shape=shape, pace=pace)
+        within = max(200.0, (60 if noise else 20) * shape.step_seconds)
+        expected = Expected("TrainingStraggler", severities, run.at(at), within, run.run, rank, step=at)
         also = (*SLOWED, Allowed("TrainingDataStarved", rank=rank)) if part == "data_wait" else SLOWED
         return Recording((run,), expected=(expected,), allowed=also)
 
@@ -130,6 +130,13 @@ def takes_turns(seed: int, rng: random.Random) -> Recording:
     return Recording((training(seed, shape=shape, steps=400, pace=Pace(stretches=stretches)),))
 
 
+# Sequences of unequal length on equal machines: each rank is the slow one for some steps, by chance.
+def unequal_batches(seed: int, rng: random.Random) -> Recording:
+    shape = (RANKS[0], RANKS[1], RANKS[2], RANKS[3], Shape(3000, 0.5, 8, "language", 512.0))[seed % 5]
+    pace = Pace(forward_noise=(0.4, 0.2, 0.3, 0.35)[seed % 4])
+    return Recording((training(seed, shape=shape, pace=pace),), allowed=SLOWED)
+
+
 # A whole stage of a pipeline, or a longer batch for all: no worker is at fault, and none may be named.
 def whole_stage(seed: int, rng: random.Random) -> Recording:
     shape = Shape(400, 4.0, 16, "language", 2048.0)
@@ -156,11 +163,15 @@ def scenarios() -> Iterator[Scenario]:
             Row("clear", "two-slow-loaders", slow_loader(1.7, PAGE, count=2), times=2),
             Row("clear", "free-worker", free_worker(1.8, PAGE), times=3),
             Row("clear", "free-and-waiting", free_worker(1.8, PAGE, without_phases), times=2),
+            Row("clear", "unequal-batches", straggler(2.2, PAGE, noise=0.2), times=4),
             Row("faint", "just-over", straggler(1.135, TICKET), times=5),
+            Row("faint", "loud-ticket", straggler(1.23, TICKET, noise=0.05), times=5),
+            Row("faint", "below-a-page", straggler(1.28, TICKET, noise=0.04), times=5),
             Row("faint", "slow-loader", slow_loader(1.14, TICKET), times=3),
             Row("faint", "free-worker", free_worker(1.16, TICKET), times=3),
             Row("near", "within-bounds", within_bounds, times=6),
             Row("near", "takes-turns", takes_turns, times=2),
+            Row("near", "unequal-batches", unequal_batches, times=10),
             Row("near", "whole-stage", whole_stage, times=4),
             Row("near", "loaders-alike", loaders_alike, times=2),
             Row("near", "free-but-even", free_but_even, times=2),

@@ -51,6 +51,8 @@ class Pace:
     jitter: float = 0.02
     data_share: float = DATA_SHARE
     wait_noise: float = 0.15
+    # Batches of unequal length: each rank's forward pass is another one with each step.
+    forward_noise: float = 0.0
     # A step's length against the others', as optimizers have it that are slow each tenth step.
     rhythm: Callable[[int], float] = lambda step: 1.0
     stretches: tuple[Stretch, ...] = ()
@@ -152,6 +154,8 @@ def _one_step(line: Timeline, pace: Pace, number: int, now: list[float], rng: ra
 def _before_the_collective(pace: Pace, number: int, rank: int, base: float, rng: random.Random) -> tuple[float, float]:
     wait = base * pace.data_share * rng.lognormvariate(0, pace.wait_noise) * _factor(pace, number, rank, "data_wait")
     forward = base * FORWARD_SHARE * max(0.5, rng.gauss(1, 0.01)) * _factor(pace, number, rank, "forward")
+    if pace.forward_noise:
+        forward *= rng.lognormvariate(0, pace.forward_noise)
     return wait, forward * (_factor(pace, number, rank, "all") if pace.is_free else 1)
 
 

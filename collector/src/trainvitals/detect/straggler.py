@@ -6,6 +6,7 @@ or steps do not end together, ranks run freely, and whole steps tell. Those rank
 purpose: a little slower than its peers is news only of one that was not so before.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,9 +23,28 @@ HABIT_SIGMAS = 2.0
 # So many ranks at least are more than a coincidence.
 LEAST_GROUP = 3
 MOST = 0.8
+# The median of so many noisy steps says that a rank is slow when it is so many of its own errors above the others'.
+SURE_ERRORS, MEDIAN_ERROR = 5.0, 1.25
 # Of a rank that told nothing while the others told so many steps each, nobody knows how fast it is.
 GONE_STEPS = 50
 WAIT, FORWARD = "data_wait_seconds", "forward_seconds"
+
+
+@dataclass(slots=True)
+class Lasting:
+    """For how many lines, and since when, most of them said so."""
+
+    lines: int = 0
+    since: float = 0.0
+    of_them: int = 0
+
+    def count(self, is_so: bool, when: float) -> None:
+        if not self.lines:
+            self.since = when
+        self.lines += 1
+        self.of_them += is_so
+        if self.of_them < MOST * self.lines:
+            self.lines = self.of_them = 0
 
 
 @dataclass(slots=True)
@@ -37,6 +57,8 @@ class Pace:
     slow_steps: int = 0
     since: float = 0.0
     moments: list[float] = field(default_factory=list)
+    # So much slower that it is worth waking somebody.
+    much: Lasting = field(default_factory=Lasting)
     is_free: bool = False
     # The number of its last line, of those of all ranks.
     told: int = 0
@@ -140,6 +162,7 @@ class Straggler:
             pace.slow_steps = 0
             return
         self._count(pace, self._limits.straggler * usual * (pace.habit.median() if known else 1))
+        pace.much.count(mine >= self._limits.straggler_page * usual, line.when)
         alike = [number for number, one in peers.items() if one > (usual + mine) / 2]
         yield from self._told(pace, mine / usual, [rank, *alike], line)
 
@@ -159,6 +182,7 @@ class Straggler:
     def _count(self, pace: Pace, limit: float) -> None:
         """From most of its last steps on, for those of noise may be slow by half; it began with the first of them."""
         if not pace.slow_steps:
+            pace.much = Lasting()
             slow = [value >= limit for value in pace.times.values()]
             if sum(slow) < MOST * len(slow):
                 return
@@ -171,7 +195,8 @@ class Straggler:
         limits, lasted = self._limits, line.when - pace.since
         is_lasting = lasted >= limits.straggler_seconds
         is_gross = ratio >= limits.straggler_gross and lasted >= limits.straggler_gross_seconds
-        if pace.slow_steps < limits.straggler_steps or not (is_lasting or is_gross):
+        is_long_enough = pace.slow_steps >= limits.straggler_steps and (is_lasting or is_gross)
+        if not is_long_enough or not self._is_sure(pace, ratio):
             return
         share = 0.5 if pace.is_free else limits.straggler_group
         is_group, node = len(slow) >= max(LEAST_GROUP, share * len(self._paces)), self._node_of(slow)
@@ -179,11 +204,24 @@ class Straggler:
             yield _of_many(len(slow), ratio, "their peers", limits.straggler, line)
             return
         # So large a part of the run may be a stage of it too, which happens to lie on one machine.
-        is_page = is_lasting and ratio >= limits.straggler_page and not is_group
+        is_page = self._is_much(pace, line.when) and not is_group
         limit = limits.straggler_page if is_page else limits.straggler
         who, place = self._named(slow, node)
         what = f"{who} {ratio:.2f} times as long as the others before they wait for each other"
         yield Finding("TrainingStraggler", "page" if is_page else "ticket", what, ratio, limit, place, line.step, STAYS)
+
+    def _is_much(self, pace: Pace, when: float) -> bool:
+        limits, much = self._limits, pace.much
+        return much.lines >= limits.straggler_steps and when - much.since >= limits.straggler_seconds
+
+    def _is_sure(self, pace: Pace, ratio: float) -> bool:
+        """Where batches are of unequal length each rank is slower than the others for some steps. By its last steps as
+        they are, or by all of its slow ones, each of which was above the limit."""
+        scatter = median(each.times.sigma() / (each.level or 1.0) for each in self._paces.values())
+        error = MEDIAN_ERROR * scatter * math.sqrt(1 + 1 / (len(self._paces) - 1))
+        lately = math.log(ratio) * math.sqrt(self._limits.straggler_steps)
+        in_all = math.log(self._limits.straggler) * math.sqrt(pace.slow_steps)
+        return max(lately, in_all) >= SURE_ERRORS * error
 
     def _node_of(self, slow: Sequence[int]) -> str:
         """The machine that all of these are on, where they are most of its ranks."""
