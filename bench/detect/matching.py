@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bench.detect.replaying import Found
 from tests.detect.scenarios.scenario import Recording
-from tests.detect.scenarios.truth import ANY, Allowed, Expected
+from tests.detect.scenarios.truth import ANY, PAGE, Allowed, Expected
 
 # A finding may bear the time of the record before: clocks of a line and of a tick differ by that much.
 SLACK_SECONDS = 1.5
@@ -21,7 +21,7 @@ class Hit:
 
     @property
     def delay(self) -> float:
-        return max(0.0, self.found.first - self.expected.onset)
+        return max(0.0, _when(self.expected, self.found) - self.expected.onset)
 
 
 @dataclass
@@ -48,7 +48,7 @@ def judge(recording: Recording, found: Sequence[Found]) -> Judgement:
         hit = next((one for one in mine if _is_in_time(expected, one)), None)
         if hit is None:
             judged.missed.append(expected)
-            judged.late += [one for one in mine[:1] if one.first > expected.onset]
+            judged.late += [one for one in mine[:1] if _when(expected, one) > expected.onset]
         else:
             judged.hits.append(Hit(expected, hit))
         left = [one for one in left if one is not hit and one not in judged.late]
@@ -69,7 +69,12 @@ def _is_of(expected: Expected, one: Found, is_bare: bool) -> bool:
 def _is_in_time(expected: Expected, one: Found) -> bool:
     """What is told along with its cause is told while that holds."""
     begin, end = expected.onset - SLACK_SECONDS, expected.onset + expected.within
-    return begin <= one.first <= end or (bool(one.cause) and one.first <= end and one.last >= begin)
+    return begin <= _when(expected, one) <= end or (bool(one.cause) and one.first <= end and one.last >= begin)
+
+
+def _when(expected: Expected, one: Found) -> float:
+    """What has to be a page is told once it is one; what may be less was told at first."""
+    return one.when if expected.severities == PAGE else one.first
 
 
 def _is_place(asked: int | None, said: int | None) -> bool:

@@ -16,7 +16,8 @@ from trainvitals.journal.record import seconds
 
 @dataclass(frozen=True)
 class Found:
-    """`cause`: the kind under which it is told, where it is no message of its own."""
+    """`cause`: the kind under which it is told, where it is no message of its own; `escalated`: when it became as severe
+    as it is, where it was less before."""
 
     kind: str
     severity: str
@@ -28,6 +29,11 @@ class Found:
     last: float
     what: str = ""
     cause: str = ""
+    escalated: float | None = None
+
+    @property
+    def when(self) -> float:
+        return self.first if self.escalated is None else self.escalated
 
 
 class ReplayFailed(Exception):
@@ -56,15 +62,16 @@ def read(line: dict[str, Any]) -> Iterator[Found]:
 def _found(one: dict[str, Any], message: dict[str, Any], cause: str) -> Found:
     first = _time(message.get("first_timestamp"))
     last = _time(message.get("last_timestamp"))
+    escalated = None if message.get("escalated_timestamp") is None else _time(message["escalated_timestamp"])
     return Found(str(one["kind"]), str(message["severity"]), str(one.get("run") or ""), _number(one.get("rank")),
                  _number(one.get("gpu")), _number(one.get("step")), first, last, str(one.get("what", "")),
-                 cause)  # fmt: skip
+                 cause, escalated)  # fmt: skip
 
 
 def _time(stamp: object) -> float:
     when = stamp if isinstance(stamp, float | int) else seconds(stamp)
     if when is None:
-        raise ReplayFailed(f"first_timestamp or last_timestamp is {stamp!r}: a finding is to say when it was told")
+        raise ReplayFailed(f"a timestamp of a finding is {stamp!r}: it is to say when it was told")
     return float(when)
 
 

@@ -108,7 +108,7 @@ def _words(scenario: Scenario, recording: Recording, judged: Judgement) -> list[
     late = [one.kind for one in judged.late]
     missed = [f"{scenario.name}: missed{' (late)' * (one.kind in late)}: {one.kind}" for one in judged.missed]
     return missed + [
-        f"{scenario.name}: false {one.severity}: {one.kind}, {one.first - recording.began:.0f} s after the start, "
+        f"{scenario.name}: false {one.severity}: {one.kind}, {one.when - recording.began:.0f} s after the start, "
         f"rank {one.rank}, gpu {one.gpu}, step {one.step}{f', under {one.cause}' * bool(one.cause)}: {one.what[:160]}"
         for one in judged.false
     ]

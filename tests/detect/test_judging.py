@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def test_a_finding_is_a_hit_once_in_time_and_of_its_severity(
     said: list[Found], hits: int, missed: int, late: int, false: int, repeats: int
 ) -> None:
     assert counts(judge(recording(NAN), said)) == (hits, missed, late, false, repeats)
+
+
+@pytest.mark.parametrize(("at", "hits"), [(105.0, 1), (111.0, 0)])
+def test_what_has_to_be_a_page_is_judged_by_when_it_became_one(at: float, hits: int) -> None:
+    escalated = replace(found(), escalated=T0 + at)
+    judged = judge(recording(NAN), [escalated])
+    assert (len(judged.hits), len(judged.late)) == (hits, 1 - hits)
+    either = replace(NAN, severities=(*PAGE, *TICKET))
+    assert len(judge(recording(either), [escalated]).hits) == 1
 
 
 def test_what_names_another_rank_than_the_one_asked_for_is_false() -> None:

@@ -28,6 +28,7 @@ def test_a_folder_of_metrics_alone_is_a_run(tmp_path: Path, capsys: pytest.Captu
     assert {name: found[name] for name in wanted} == wanted
     assert found["first_timestamp"] == timestamp_at(BEGAN + 120)
     assert found["last_timestamp"] == timestamp_at(BEGAN + 200)
+    assert found["escalated_timestamp"] is None
     assert found["value"] == "NaN"
 
 
@@ -65,6 +66,25 @@ def test_what_happens_between_two_lives_is_no_stall(tmp_path: Path, capsys: pyte
     again = [line(step + 7200, loss=3.0) | {"step": step} for step in range(90, 200)]
     write(folder, again, "training_metrics_20250730_140130.jsonl")
     assert replayed(capsys, folder) == []
+
+
+def test_a_ticket_that_becomes_a_page_is_told_as_the_page_and_when_it_became_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def waits(at: int) -> float:
+        return 0.15 if at < 2000 else 0.8
+
+    told = lines(4000, step_duration_seconds=lambda at: 1.0, data_wait_seconds=waits)
+    folder = write(tmp_path / "gemma", told)
+    (found,) = (one for one in replayed(capsys, folder) if one["kind"] == "TrainingDataStarved")
+    assert (found["severity"], found["threshold"]) == ("page", 0.3)
+    assert found["value"] > 0.3 and found["step"] > 2000
+    assert found["first_timestamp"] < timestamp_at(BEGAN + 1000)
+    assert timestamp_at(BEGAN + 2000) < found["escalated_timestamp"] < timestamp_at(BEGAN + 2400)
+    assert main(["replay", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert f"page   {found['escalated_timestamp']}  TrainingDataStarved" in said
+    assert f"less severe since {found['first_timestamp']}" in said
 
 
 def test_the_gpus_lines_of_the_time_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from trainvitals.detect.engine import Engine
-from trainvitals.detect.finding import Change, Finding, describe
+from trainvitals.detect.finding import WEIGHT, Change, Finding, describe
 from trainvitals.errors import SettingError
 from trainvitals.journal import layout
 from trainvitals.journal.record import Record, as_json, timestamp_at
@@ -27,18 +27,25 @@ TICK_SECONDS, MOST_TICKS = 5.0, 500
 
 @dataclass(slots=True)
 class Told:
-    """A finding from its first to its last moment; what follows from it is its evidence."""
+    """A finding from its first to its last moment, and when it became as severe as it is, where it was less before;
+    what follows from it is its evidence."""
 
     finding: Finding
     first: float
     last: float
     evidence: tuple[Finding, ...] = ()
+    escalated: float | None = None
+
+    @property
+    def when(self) -> float:
+        return self.first if self.escalated is None else self.escalated
 
     def record(self) -> Record:
         one = self.finding
         place = {"run": one.place.run or None, **_numbers(one)}
         told = {"kind": one.kind, "severity": one.severity, **place, "step": one.step,
-                "first_timestamp": timestamp_at(self.first), "last_timestamp": timestamp_at(self.last)}  # fmt: skip
+                "first_timestamp": timestamp_at(self.first), "last_timestamp": timestamp_at(self.last),
+                "escalated_timestamp": None if self.escalated is None else timestamp_at(self.escalated)}  # fmt: skip
         return (
             told
             | describe(one)
@@ -100,7 +107,7 @@ def replay(paths: Sequence[Path], engine: Engine) -> list[Told]:
         _enter(change, told, done)
     for one in told.values():
         one.last = max(one.last, one.first)
-    return sorted([*done, *told.values()], key=lambda one: one.first)
+    return sorted([*done, *told.values()], key=lambda one: one.when)
 
 
 def _enter(change: Change, told: dict[object, Told], done: list[Told]) -> None:
@@ -112,7 +119,8 @@ def _enter(change: Change, told: dict[object, Told], done: list[Told]) -> None:
     known = told.get(key)
     if known is None:
         return
-    known.finding = known.finding._replace(severity=change.finding.severity)
+    if WEIGHT[change.finding.severity] > WEIGHT[known.finding.severity]:
+        known.finding, known.escalated = change.finding, change.when
     known.evidence, known.last = change.evidence, max(known.last, change.last)
     if change.state == "close":
         done.append(told.pop(key))
@@ -169,6 +177,8 @@ def _lines(one: Told) -> Iterator[str]:
     finding = one.finding
     where = " ".join(f"{name} {value}" for name, value in finding.place.labels().items() if name != "uuid")
     step = "" if finding.step is None else f" step {finding.step:,}"
-    yield f"{finding.severity:6} {timestamp_at(one.first)}  {finding.kind}  {where}{step}: {finding.what}"
+    yield f"{finding.severity:6} {timestamp_at(one.when)}  {finding.kind}  {where}{step}: {finding.what}"
+    if one.escalated is not None:
+        yield f"{'':6} less severe since {timestamp_at(one.first)}"
     for each in one.evidence:
         yield f"{'':6} and so: {each.kind}: {each.what}"
