@@ -16,8 +16,8 @@ from trainvitals.journal.record import seconds
 
 @dataclass(frozen=True)
 class Found:
-    """`cause`: the kind under which it is told, where it is no message of its own; `escalated`: when it became as severe
-    as it is, where it was less before."""
+    """`cause`: the kind under which it is told, where it is no message of its own; `escalated`: when it became as
+    severe as it is, where it was less before."""
 
     kind: str
     severity: str

@@ -178,6 +178,31 @@ def fed(seed: int, rng: random.Random) -> Recording:
     return Recording((training(seed, shape=shape, pace=Pace(stretches=stretches)),))
 
 
+# Each epoch's first batch takes its time, two minutes once an hour or seconds each few minutes: in all less than a tenth.
+def epochs(seed: int, rng: random.Random) -> Recording:
+    shape, wait, every = (
+        (Shape(16000, 0.3, 1, "language", 64.0), 150.0, 7000),
+        (Shape(9000, 0.3, 1, "vision", 64.0), 60.0, 3000),
+        (Shape(4000, 0.3, 1, "language", 64.0), 7.0, 500),
+        (Shape(3000, 1.0, 8, "language", 512.0), 45.0, 700),
+        (Shape(900, 5.0, 2, "heavy", 64.0), 120.0, 300),
+    )[seed % 5]
+    factor = wait / (DATA_SHARE * shape.step_seconds)
+    stretches = tuple(Stretch(step, step, factor, "data_wait") for step in range(every, shape.steps, every))
+    run = training(seed, shape=shape, pace=Pace(stretches=stretches))
+    return Recording((run,), allowed=(Allowed("TrainingStepTimeOutlier"),))
+
+
+# Epochs so short that every sixth minute is spent between them: by day, and for nobody's night.
+def short_epochs(seed: int, rng: random.Random) -> Recording:
+    shape = Shape(2700, 0.3, 1, "language", 64.0)
+    factor = 25.0 / (DATA_SHARE * shape.step_seconds)
+    stretches = tuple(Stretch(step, step, factor, "data_wait") for step in range(450, shape.steps, 450))
+    run = training(seed, shape=shape, pace=Pace(stretches=stretches))
+    expected = Expected("TrainingDataStarved", TICKET, run.at(450), 900.0, run.run, step=450)
+    return Recording((run,), expected=(expected,), allowed=SLOWED)
+
+
 # A loader's workers are started anew after a restart or an evaluation: one long wait each time, by design.
 def first_batches(seed: int, rng: random.Random) -> Recording:
     pauses = tuple(Pause(step, 360.0, "evaluation") for step in (700, 1400))
@@ -241,7 +266,9 @@ def scenarios() -> Iterator[Scenario]:
             Row("clear", "since-start", starved(0.42, PAGE, from_start=True), times=2),
             Row("faint", "just-over", starved(0.125, TICKET), times=4),
             Row("clear", "slow-steps", starved(0.42, PAGE, shape=HOURS[2]), times=1),
+            Row("faint", "short-epochs", short_epochs, times=2),
             Row("near", "fed", fed, times=6),
+            Row("near", "epochs", epochs, times=5),
             Row("near", "first-batches", first_batches, times=4),
         ),
     )

@@ -1,14 +1,19 @@
 """TrainingDataStarved: much of a run's wall time goes into waiting for the next batch."""
 
 import math
+from collections import deque
+from heapq import nlargest
 
 from trainvitals.detect.finding import Finding
 from trainvitals.detect.limits import Limits
 from trainvitals.detect.line import Line
 from trainvitals.detect.stats import Timed
 
-SECONDS, FULL = 300.0, 0.8
+# So much of the time has to be waited for, and so much of it to be spent in steps.
+SECONDS, COVERED, FULL = 300.0, 0.9, 0.8
 STARTING_SECONDS, PAUSE_SECONDS = 120.0, 30.0
+# A single wait that is shorter makes no hundredth of the time.
+LONG_SECONDS = SECONDS / 100
 # What moves over five minutes need not be asked with each line.
 JUDGED_EVERY = 8
 # Once told, it is over when the share is clearly lower.
@@ -29,7 +34,9 @@ class DataStarved:
         self._spent = Timed(SECONDS, 3)
         # When each rank told its last step.
         self._last: dict[int, float] = {}
-        self._steps, self._began = 0, math.inf
+        # Each rank's long waits, and when: an epoch's first batch comes once.
+        self._long: dict[int, deque[tuple[float, float]]] = {}
+        self._steps, self._began, self._counted = 0, math.inf, math.inf
         self._is_open = False
         self._finding: Finding | None = None
 
@@ -41,9 +48,12 @@ class DataStarved:
         self._began = min(self._began, line.when)
         if self._counts(line, rank, waited or 0.0):
             self._spent.add(line.when, (waited or 0.0, wall(line, waited or 0.0), 1.0))
+            self._counted = min(self._counted, line.when)
+            if waited is not None and waited > LONG_SECONDS:
+                self._long.setdefault(rank, deque()).append((line.when, waited))
         self._last[rank] = line.when
         if waited is not None and not self._steps % JUDGED_EVERY:
-            self._finding = self._judge()
+            self._finding = self._judge(line.when) if line.when - self._counted >= COVERED * SECONDS else None
         return self._finding and self._finding._replace(step=line.step)
 
     def _counts(self, line: Line, rank: int, waited: float) -> bool:
@@ -53,14 +63,15 @@ class DataStarved:
         is_first = self._steps <= learning or line.when - self._began <= STARTING_SECONDS
         return not is_first and idle < PAUSE_SECONDS
 
-    def _judge(self) -> Finding | None:
+    def _judge(self, now: float) -> Finding | None:
         waited, spent, steps = self._spent.sums()
         limits, ranks = self._limits, len(self._last)
         # Of slow steps there are never so many.
         is_enough = steps >= limits.data_wait_steps * ranks or spent >= FULL * SECONDS * ranks
         if not is_enough or spent < limits.data_wait_seconds * ranks:
             return None
-        share = waited / spent
+        once = sum(self._once(long, now) for long in self._long.values()) if self._long else 0.0
+        share = max(0.0, waited - once) / (spent - once)
         self._is_open = share > limits.data_wait * (_EASES if self._is_open else 1)
         if not self._is_open:
             return None
@@ -68,6 +79,13 @@ class DataStarved:
         limit = limits.data_wait_page if is_page else limits.data_wait
         return Finding("TrainingDataStarved", "page" if is_page else "ticket", f"{share:.0%} of the time is spent "
                        "waiting for data", share, limit, stays=STAYS)  # fmt: skip
+
+    def _once(self, long: deque[tuple[float, float]], now: float) -> float:
+        """By how much the longest wait of a rank is longer than any other of the time."""
+        while long and long[0][0] <= now - SECONDS:
+            long.popleft()
+        longest, second = nlargest(2, [LONG_SECONDS, LONG_SECONDS, *(waited for _, waited in long)])
+        return longest - second
 
 
 def wall(line: Line, waited: float) -> float:
