@@ -37,7 +37,7 @@ LINES, RANKS, WORLDS = 20_000, 8, (1, 8, 64)
 @dataclass
 class Live:
     """Seconds from the fault to the webhook, of a NaN that Alertmanager passes on too; microseconds of a line with all
-    detectors, by the run's ranks, and of a GPU's sample; KiB of a run of eight ranks."""
+    detectors, by the run's ranks, and of a GPU's sample, well or held down; KiB of a run of eight ranks."""
 
     nan: list[float] = field(default_factory=list)
     xid: list[float] = field(default_factory=list)
@@ -45,6 +45,7 @@ class Live:
     passed: list[float] = field(default_factory=list)
     micros: dict[int, float] = field(default_factory=dict)
     gpu: float = 0.0
+    throttled: float = 0.0
     floor: float = 0.0
     kib: float = 0.0
 
@@ -134,7 +135,8 @@ def measure() -> Live:
                     fault = partial(scenario.write, f"gpus {GPUS - 1}\n")
                     live.lost.append(hook.after("GpuMissing", "", fault))
     live.micros = {ranks: _micros(partial(_judge, _records(LINES // ranks), ranks)) for ranks in WORLDS}
-    live.gpu, live.floor = _micros(partial(_sample, LINES)), _micros(partial(_mean, _records(LINES)))
+    live.gpu, live.throttled = (_micros(partial(_sample, LINES, reasons)) for reasons in ((), ("hw_slowdown",)))
+    live.floor = _micros(partial(_mean, _records(LINES)))
     live.kib = _kib()
     return live
 
@@ -178,9 +180,9 @@ def _timed(action: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def _sample(count: int) -> None:
+def _sample(count: int, reasons: tuple[str, ...]) -> None:
     """A GPU at work, each second."""
-    engine, values = Engine(), dict(H100)
+    engine, values = Engine(), H100 | {"throttle_active": reasons}
     for second in range(count):
         values["temperature_celsius"] = 60.0 + second % 5
         values["memory_used_mb"] = 60_000.0 + second % 7

@@ -1,6 +1,8 @@
 """GPUs and the machine: each limit from both sides, and how long it must hold."""
 
 from collections.abc import Callable
+from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.detect.support import BEGAN, kinds, line
 from trainvitals.detect.engine import Engine
 from trainvitals.detect.finding import Change
+from trainvitals.detect.gpu_heat import Lately
 from trainvitals.detect.held import Held
 
 Values = dict[str, Any]
@@ -84,6 +87,18 @@ def test_what_comes_and_goes_is_told_as_how_often_it_came(reasons: tuple[str, ..
         return {"throttle_active": reasons if not every or second % every in (10, 12) else ()}
 
     assert of_gpu(held, 600)[0].finding.what == words
+
+
+def test_what_is_counted_as_it_comes_and_goes_is_what_the_last_samples_hold() -> None:
+    noise, lately, seen = Random(7), Lately(60.0), list[tuple[float, bool]]()
+    for second in range(1000):
+        when = second + noise.random() + 80.0 * (second > 500)
+        is_so = noise.random() < (0.3, 0.9)[second // 100 % 2]
+        lately.add(when, is_so)
+        seen = [one for one in (*seen, (when, is_so)) if one[0] >= when - 60.0]
+        held = [is_so for _, is_so in seen]
+        begun = sum(now and not before for before, now in pairwise(held))
+        assert (lately.held, lately.begun, lately.share) == (sum(held), begun, sum(held) / len(held))
 
 
 def test_a_slow_link_is_told_with_what_it_is_and_what_it_could_be() -> None:

@@ -178,7 +178,7 @@ def fed(seed: int, rng: random.Random) -> Recording:
     return Recording((training(seed, shape=shape, pace=Pace(stretches=stretches)),))
 
 
-# Each epoch's first batch takes its time, two minutes once an hour or seconds each few minutes: in all less than a tenth.
+# Each epoch's first batch takes its time, two minutes once an hour or seconds each few minutes: all below a tenth.
 def epochs(seed: int, rng: random.Random) -> Recording:
     shape, wait, every = (
         (Shape(16000, 0.3, 1, "language", 64.0), 150.0, 7000),

@@ -1,7 +1,6 @@
 """GpuThermalMargin, GpuHardwareSlowdown and GpuPowerBrake: what heat and power do to a GPU's clocks."""
 
 from collections import deque
-from itertools import pairwise
 
 from trainvitals.detect.finding import Finding
 from trainvitals.detect.held import Held
@@ -37,36 +36,61 @@ class ThermalMargin:
         return Finding("GpuThermalMargin", "page" if is_over else "ticket", what, margin, limits.gpu_thermal_margin)
 
 
+class Lately:
+    """Of the samples of the last `seconds` how many were so, and how often that began."""
+
+    __slots__ = ("_seconds", "_seen", "begun", "held")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._seen: deque[tuple[float, bool]] = deque()
+        self.held = self.begun = 0
+
+    def add(self, when: float, is_so: bool) -> None:
+        seen = self._seen
+        self.begun += bool(seen) and is_so and not seen[-1][1]
+        self.held += is_so
+        seen.append((when, is_so))
+        while seen[0][0] < when - self._seconds:
+            _, was_so = seen.popleft()
+            self.held -= was_so
+            self.begun -= seen[0][1] and not was_so
+
+    @property
+    def share(self) -> float:
+        return self.held / len(self._seen)
+
+    @property
+    def span(self) -> float:
+        return self._seen[-1][0] - self._seen[0][0]
+
+
 class Slowdown:
     """How long within the last ten minutes the clocks were held down, or how often that began."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._seen: deque[tuple[float, bool, bool]] = deque()
+        self._brake, self._slow = Lately(limits.gpu_slowdown_seconds), Lately(limits.gpu_slowdown_seconds)
 
     def update(self, when: float, values: Values) -> Finding | None:
         reasons = values.get("throttle_active")
         if reasons is None:
             return None
-        seen, limits = self._seen, self._limits
-        seen.append((when, _BRAKE in reasons, not _SLOW.isdisjoint(reasons)))
-        while seen[0][0] < when - limits.gpu_slowdown_seconds:
-            seen.popleft()
-        if not (seen[-1][1] or seen[-1][2]) or when - seen[0][0] < limits.gpu_slowdown_seen_seconds:
+        is_braked, is_slow = _BRAKE in reasons, not _SLOW.isdisjoint(reasons)
+        self._brake.add(when, is_braked)
+        self._slow.add(when, is_slow)
+        if not (is_braked or is_slow) or self._slow.span < self._limits.gpu_slowdown_seen_seconds:
             return None
-        span = when - seen[0][0]
-        if brake := self._finding("GpuPowerBrake", "the power brake was on", [brake for _, brake, _ in seen], span):
-            return brake
-        slow = [slow for _, _, slow in seen]
-        return self._finding("GpuHardwareSlowdown", "the hardware held its clocks down", slow, span)
+        return (self._finding("GpuPowerBrake", "the power brake was on", self._brake)
+                or self._finding("GpuHardwareSlowdown", "the hardware held its clocks down", self._slow))  # fmt: skip
 
-    def _finding(self, kind: str, words: str, active: list[bool], span: float) -> Finding | None:
+    def _finding(self, kind: str, words: str, lately: Lately) -> Finding | None:
         """By the share of the time; or, for what comes and goes, by how often a minute it began."""
-        limit, begun = self._limits.gpu_slowdown, sum(now and not before for before, now in pairwise(active))
-        share, often = sum(active) / len(active), begun / (self._limits.gpu_slowdown_seconds / 60)
+        limit, share = self._limits.gpu_slowdown, lately.share
+        often = lately.begun / (self._limits.gpu_slowdown_seconds / 60)
         if max(share, often) < limit:
             return None
-        how = f"for {share:.0%} of the" if share >= limit else f"{begun} times within the"
+        how = f"for {share:.0%} of the" if share >= limit else f"{lately.begun} times within the"
         severity: Severity = "page" if kind == "GpuHardwareSlowdown" else "ticket"
-        return Finding(kind, severity, f"{words} {how} last {minutes(span)}", max(share, min(1.0, often)), limit,
+        return Finding(kind, severity, f"{words} {how} last {minutes(lately.span)}", max(share, min(1.0, often)), limit,
                        stays=self._limits.gpu_slowdown_told_seconds)  # fmt: skip
