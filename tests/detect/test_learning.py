@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.detect.support import BEGAN, judged, kinds, line, lines, opened, with_ticks
+from trainvitals.detect.engine import Engine
 from trainvitals.detect.loss_spike import ACCEPTED_STEPS
 from trainvitals.detect.loss_trend import Blocks
 
@@ -192,3 +193,22 @@ def test_a_learning_rate_that_grows_and_a_loss_that_rises_after_it() -> None:
     warms = lines(1500, loss=noisy(falling), learning_rate=lambda step: 3e-4 * min(1.0, step / 200))
     assert "TrainingLearningRateTooHigh" in kinds(judged(rises))
     assert judged(warms) == []
+
+
+def test_a_number_that_is_too_large_for_any_float_costs_nobody_else_the_line() -> None:
+    engine = Engine()
+    changes = judged(lines(60, loss=lambda step: 10**400, gradient_norm=lambda step: 50.0), engine)
+    assert engine.failures == 0
+    assert "TrainingGradientNormHigh" in kinds(changes)
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(1.0, False), (2.0, True)])
+def test_a_warm_restart_is_no_higher_a_rate_than_the_run_has_borne(times: float, is_told: bool) -> None:
+    def rate(step: int) -> float:
+        return (times if step >= 600 else 1.0) * (3e-4 * (1 + math.cos(math.pi * (step % 600) / 600)) / 2 + 1e-6)
+
+    def loss(step: int) -> float:
+        return 3.0 - step / 10_000 + (0.005 * min(60, step - 600) if step > 600 else 0.0)
+
+    found = kinds(judged(lines(1100, loss=loss, learning_rate=rate)))
+    assert ("TrainingLearningRateTooHigh" in found) == is_told

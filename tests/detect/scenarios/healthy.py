@@ -125,11 +125,18 @@ def policy(seed: int, rng: random.Random) -> Recording:
 
 
 def warm_restarts(seed: int, rng: random.Random) -> Recording:
-    """The rate falls to a hundredth and begins anew, under a loss that goes on falling."""
+    """The rate falls to a hundredth and begins anew, at once or as evenly as it fell: the loss rises a little with it,
+    and goes on falling."""
     run = training(seed, shape=(0, 1, 3)[seed % 3])
-    period = run.steps // (3 + seed % 2)
+    period, before = run.steps // (3 + seed % 3), run.curve
     cycle = curves.cosine(3e-4, period, last=3e-6)
-    run.rate = lambda step: cycle(step % period)
+    run.rate = lambda step: cycle(step % period if seed % 4 < 3 else abs(2 * (step % period) - period))
+
+    def follows(step: int) -> float:
+        """The loss takes some dozens of steps."""
+        return sum(run.rate(max(1, step - back)) for back in range(0, 60, 10)) / 6 / 3e-4
+
+    run.curve = lambda step: before(step) * (1 + 0.08 * follows(step))
     return Recording((run,))
 
 
@@ -226,7 +233,7 @@ def scenarios() -> Iterator[Scenario]:
         "",
         (
             Row("healthy", "curriculum", curriculum, times=6),
-            Row("healthy", "warm-restarts", warm_restarts, times=4),
+            Row("healthy", "warm-restarts", warm_restarts, times=8),
             Row("healthy", "loud", loud, times=6),
             Row("healthy", "policy", policy, times=4),
         ),

@@ -6,7 +6,7 @@ from heapq import nlargest
 
 from trainvitals.detect.finding import Finding
 from trainvitals.detect.limits import Limits
-from trainvitals.detect.line import Line
+from trainvitals.detect.line import Line, finite
 from trainvitals.detect.stats import Timed
 
 # So much of the time has to be waited for, and so much of it to be spent in steps.
@@ -46,8 +46,9 @@ class DataStarved:
             return None
         self._steps += 1
         self._began = min(self._began, line.when)
-        if self._counts(line, rank, waited or 0.0):
-            self._spent.add(line.when, (waited or 0.0, wall(line, waited or 0.0), 1.0))
+        spent = wall(line, waited or 0.0)
+        if self._counts(line, rank, spent):
+            self._spent.add(line.when, (waited or 0.0, spent, 1.0))
             self._counted = min(self._counted, line.when)
             if waited is not None and waited > LONG_SECONDS:
                 self._long.setdefault(rank, deque()).append((line.when, waited))
@@ -56,9 +57,9 @@ class DataStarved:
             self._finding = self._judge(line.when) if line.when - self._counted >= COVERED * SECONDS else None
         return self._finding and self._finding._replace(step=line.step)
 
-    def _counts(self, line: Line, rank: int, waited: float) -> bool:
+    def _counts(self, line: Line, rank: int, spent: float) -> bool:
         """After a pause, as an evaluation, a loader is often started anew: the first batch is its own matter."""
-        idle = line.when - self._last.get(rank, line.when) - wall(line, waited)
+        idle = line.when - self._last.get(rank, line.when) - spent
         learning = self._limits.learning_steps * len(self._last)
         is_first = self._steps <= learning or line.when - self._began <= STARTING_SECONDS
         return not is_first and idle < PAUSE_SECONDS
@@ -70,26 +71,38 @@ class DataStarved:
         is_enough = steps >= limits.data_wait_steps * ranks or spent >= FULL * SECONDS * ranks
         if not is_enough or spent < limits.data_wait_seconds * ranks:
             return None
-        once = sum(self._once(long, now) for long in self._long.values()) if self._long else 0.0
-        share = max(0.0, waited - once) / (spent - once)
+        longest, second = self._longest(now)
+        share = _share(waited, spent, longest - second)
         self._is_open = share > limits.data_wait * (_EASES if self._is_open else 1)
         if not self._is_open:
             return None
-        is_page = share > limits.data_wait_page
+        is_page = _share(waited, spent, longest) > limits.data_wait_page
         limit = limits.data_wait_page if is_page else limits.data_wait
         return Finding("TrainingDataStarved", "page" if is_page else "ticket", f"{share:.0%} of the time is spent "
                        "waiting for data", share, limit, stays=STAYS)  # fmt: skip
 
-    def _once(self, long: deque[tuple[float, float]], now: float) -> float:
-        """By how much the longest wait of a rank is longer than any other of the time."""
-        while long and long[0][0] <= now - SECONDS:
-            long.popleft()
-        longest, second = nlargest(2, [LONG_SECONDS, LONG_SECONDS, *(waited for _, waited in long)])
-        return longest - second
+    def _longest(self, now: float) -> tuple[float, float]:
+        """The longest wait of each rank, and the second longest, in all."""
+        longest = second = 0.0
+        for long in self._long.values():
+            while long and long[0][0] <= now - SECONDS:
+                long.popleft()
+            if long:
+                first, other = nlargest(2, [LONG_SECONDS, *(waited for _, waited in long)])
+                longest, second = longest + first, second + other
+        return longest, second
+
+
+def _share(waited: float, spent: float, once: float) -> float:
+    """`once`: of the waits what comes so seldom that it says nothing of the next minutes."""
+    return max(0.0, waited - once) / max(spent - once, 1e-9)
 
 
 def wall(line: Line, waited: float) -> float:
     """Of the step and its wait: some count the wait into the step, which shows where phases are told."""
     took = line.took or 0.0
-    work = sum(line.number(name) or 0.0 for name in _WORK)
+    values, work = line.values, 0.0
+    for name in _WORK:
+        if name in values:
+            work += finite(values, name) or 0.0
     return max(took, waited + work) if work else took + waited

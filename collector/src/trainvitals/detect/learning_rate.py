@@ -5,7 +5,7 @@ from collections import deque
 from trainvitals.detect.finding import Finding
 from trainvitals.detect.limits import Limits
 from trainvitals.detect.line import Line
-from trainvitals.detect.stats import Window
+from trainvitals.detect.stats import median, sigma
 
 GROWTH_STEPS, EVERY = 200, 10
 LEVEL_STEPS = 32
@@ -37,8 +37,10 @@ class LearningRateTooHigh:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._rates: deque[float] = deque(maxlen=GROWTH_STEPS // EVERY)
-        self._level = Window(LEVEL_STEPS)
-        self._lowest = self._least_rate = 0.0
+        self._losses: deque[float] = deque(maxlen=LEVEL_STEPS)
+        self._lowest: float | None = None
+        # The highest that the run had longer ago, and bore.
+        self._least_rate = self._borne = 0.0
         self._grew = self._rising = self._step = self._seen = 0
 
     def update(self, line: Line) -> Finding | None:
@@ -48,31 +50,40 @@ class LearningRateTooHigh:
         if line.step < self._step:
             # Resumed from a checkpoint: rate and loss are where they were then.
             self._rates.clear()
-            self._level, self._grew = Window(LEVEL_STEPS), 0
+            self._losses.clear()
+            self._grew = 0
         self._step = line.step
-        self._level.push(loss)
         if not self._rates or not self._seen % EVERY:
+            if len(self._rates) == self._rates.maxlen:
+                self._borne = max(self._borne, self._rates[0])
             self._rates.append(rate)
             self._least_rate = min(self._rates)
         self._seen += 1
-        level = self._level.median()
-        if not self._has_grown(rate) or not self._level.is_full:
-            self._lowest, self._rising = level, 0
+        has_grown = self._has_grown(rate)
+        if has_grown and self._lowest is None and self._losses:
+            self._lowest = median(self._losses)
+        self._losses.append(loss)
+        if not has_grown or len(self._losses) < LEVEL_STEPS:
+            self._lowest, self._rising = None, 0
             return None
-        self._lowest = min(self._lowest, level)
-        rise = level - self._lowest
-        limit = max(self._limits.learning_rate_rise * abs(self._lowest), 2 * self._level.sigma())
-        self._rising = self._rising + 1 if rise > limit else 0
+        return self._judge(line, rate)
+
+    def _judge(self, line: Line, rate: float) -> Finding | None:
+        level = median(self._losses)
+        self._lowest = lowest = level if self._lowest is None else min(self._lowest, level)
+        limit = max(self._limits.learning_rate_rise * abs(lowest), 2 * sigma(self._losses))
+        self._rising = self._rising + 1 if level - lowest > limit else 0
         if self._rising < RISING_STEPS:
             return None
         what = (f"the learning rate grew from {self._least_rate:.3g} to {rate:.3g}, and the loss rose from "
-                f"{self._lowest:.4g} to {level:.4g}")  # fmt: skip
+                f"{lowest:.4g} to {level:.4g}")  # fmt: skip
         return Finding("TrainingLearningRateTooHigh", "ticket", what, rate,
                        self._limits.learning_rate_growth * self._least_rate, step=line.step, stays=STAYS)  # fmt: skip
 
     def _has_grown(self, rate: float) -> bool:
-        """Within the last steps; it is remembered for as many more, for a loss takes its time."""
-        if rate > self._limits.learning_rate_growth * self._least_rate > 0:
+        """Within the last steps, and beyond what it was before, as warm restarts are not; it is remembered for as many
+        more, for a loss takes its time."""
+        if self._least_rate > 0 and rate > self._limits.learning_rate_growth * max(self._least_rate, self._borne):
             self._grew = GROWTH_STEPS
         elif self._grew:
             self._grew -= 1

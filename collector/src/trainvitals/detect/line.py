@@ -1,8 +1,9 @@
 """A training line as detectors take it: when, which step, how long it took, and all that it holds."""
 
+from math import isfinite
 from typing import NamedTuple
 
-from trainvitals.journal.record import Record
+from trainvitals.journal.record import Record, as_number
 
 
 class Line(NamedTuple):
@@ -28,4 +29,5 @@ def finite(values: Record, name: str) -> float | None:
     value = values.get(name)
     if type(value) is float:
         return value if value - value == 0.0 else None
-    return float(value) if type(value) is int else None
+    number = as_number(value) if type(value) is int else None
+    return number if number is not None and isfinite(number) else None

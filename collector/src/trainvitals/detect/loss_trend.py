@@ -52,22 +52,29 @@ class LossTrend:
     def __init__(self, limits: Limits) -> None:
         self._limits, self._blocks = limits, Blocks()
         self._level_for, self._is_open, self._step = 0, False, 0
-        self._peak_rate = 0.0
+        self._peak_rate, self._least_rate = 0.0, math.inf
         self._finding: Finding | None = None
 
     def update(self, line: Line) -> Finding | None:
         loss, rate = line.loss, line.learning_rate
-        if rate is not None:
-            self._peak_rate = max(self._peak_rate, rate)
         if line.step < self._step:
             # Resumed from a checkpoint: some steps are done again.
             self._blocks, self._level_for, self._is_open, self._finding = Blocks(), 0, False, None
+        if rate is not None:
+            self._take(rate)
         self._step = line.step
         if loss is not None and self._blocks.add(loss):
             is_over = line.at_end or (rate is not None and rate < self._limits.schedule_end_rate * self._peak_rate)
             self._begin_after_jump()
             self._finding = None if is_over else self._look(line)
         return self._finding and self._finding._replace(step=line.step)
+
+    def _take(self, rate: float) -> None:
+        """A loss under a higher rate is another one: a warm restart's may be above that of before."""
+        self._peak_rate = max(self._peak_rate, rate)
+        if rate > self._limits.learning_rate_growth * self._least_rate and not self._is_open:
+            self._blocks, self._level_for, self._least_rate = Blocks(), 0, rate
+        self._least_rate = min(self._least_rate, rate)
 
     def _begin_after_jump(self) -> None:
         """Other data have another level, from which the loss may fall as it did before. What does not fall already is

@@ -31,9 +31,9 @@ class Window:
 
     def push(self, value: float) -> None:
         arrived, ordered = self._arrived, self._sorted
+        arrived.append(value)
         if len(ordered) == self.size:
             del ordered[bisect_left(ordered, arrived.popleft())]
-        arrived.append(value)
         insort(ordered, value)
 
     def highest(self) -> float:
