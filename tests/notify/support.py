@@ -33,6 +33,8 @@ class Hook:
     headers: list[Mapping[str, str]] = field(default_factory=list)
     answers: deque[int | str | tuple[int, dict[str, str]]] = field(default_factory=deque)
     status: int = 200
+    # To whoever asks what may be sent there: most know no such question.
+    asked: int = 501
     says: str = "ok"
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -70,6 +72,11 @@ def hook() -> Iterator[Hook]:
 
         def do_GET(self) -> None:
             self.do_POST()
+
+        def do_OPTIONS(self) -> None:
+            self.send_response(found.asked)
+            self.send_header("content-length", "0")
+            self.end_headers()
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -76,6 +76,13 @@ def test_an_alert_never_ends_before_it_starts(ago: float) -> None:
         assert starts < ends and (ends > now + 120 if state == "open" else ends < now + 1)
 
 
+def test_stamps_of_an_end_and_a_begin_that_are_next_to_each_other_are_two() -> None:
+    for fraction in range(1000):
+        now = 1_795_122_330 + fraction / 777_777
+        told = alert(Item(change(XID)._replace(opened=now), "resolved", "page"), HOST, now)
+        assert told["startsAt"] < told["endsAt"]
+
+
 def test_what_it_refuses_is_tried_again_as_long_as_it_goes_on(tmp_path: Path, server: Hook, quick: None) -> None:
     server.answers.extend([404] + [401] * 12)
     with notifying(tmp_path, f"alertmanager={server.url}", clock=SYSTEM) as notifier:

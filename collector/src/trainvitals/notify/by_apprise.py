@@ -16,6 +16,7 @@ from trainvitals.errors import SettingError, install_words
 from trainvitals.notify.channel import Channel, Unsent
 from trainvitals.notify.limits import CHAT_CHARACTERS, CHAT_TOLD_WHOLE
 from trainvitals.notify.message import Message
+from trainvitals.notify.request import ONLY_REACHED
 from trainvitals.notify.words import plain, subject, text
 
 # They wake somebody, and each message is an incident: as in Alertmanager's routes they get pages alone.
@@ -52,10 +53,11 @@ class Apprise(Channel):
             why = "; ".join(words[-_MAX_WORDS:]) or "apprise could not send it"
             raise Unsent(why, is_refused=any(word in why.lower() for word in _REFUSALS))
 
-    def check(self) -> None:
+    def check(self) -> str:
         if self._service() is None:
             fix = "give an address as apprise writes it, such as ntfy://ntfy.sh/my-topic or pover://USER@TOKEN"
             raise SettingError(self.key, HIDDEN, f"apprise knows no such {self.shown} address; {fix}")
+        return ONLY_REACHED
 
     def _service(self) -> Any:
         import apprise

@@ -19,11 +19,12 @@ _MAX_WHY = 200
 
 
 class Unsent(Exception):
-    """`is_refused`: the same message would be refused again. `after`: the seconds that the receiver asks for."""
+    """`is_refused`: the same message would be refused again. `after`: the seconds that the receiver asks for. `status`:
+    of an answer by HTTP."""
 
-    def __init__(self, why: str, *, is_refused: bool = False, after: float | None = None) -> None:
+    def __init__(self, why: str, *, is_refused: bool = False, after: float | None = None, status: int = 0) -> None:
         super().__init__(why)
-        self.is_refused, self.after = is_refused, after
+        self.is_refused, self.after, self.status = is_refused, after, status
 
 
 class Channel:
@@ -55,8 +56,8 @@ class Channel:
         """Raises Unsent; waits as long as the receiver makes it wait, within limits."""
         raise NotImplementedError
 
-    def check(self) -> None:
-        """Whether it could be sent, without sending: Unsent says what is wrong."""
+    def check(self) -> str:
+        """Whether it could be sent, without sending: Unsent says what is wrong, and words what could not be tried."""
         raise NotImplementedError
 
     def hide(self, text: str) -> str:

@@ -11,7 +11,7 @@ from trainvitals.notify.attempt import Attempt
 from trainvitals.notify.channel import Channel, Unsent
 from trainvitals.notify.limits import ATTEMPT_SECONDS, HEARTBEAT_SECONDS
 from trainvitals.notify.message import Message
-from trainvitals.notify.request import ask, connect
+from trainvitals.notify.request import ONLY_REACHED, ask, connect
 
 log = logging.getLogger("trainvitals.notify")
 
@@ -31,8 +31,9 @@ class Switch(Channel):
     def beat(self) -> None:
         ask(self._url)
 
-    def check(self) -> None:
+    def check(self) -> str:
         connect(self._url)
+        return ONLY_REACHED
 
 
 class Heartbeat(threading.Thread):

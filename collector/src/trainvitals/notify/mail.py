@@ -39,12 +39,12 @@ class Mail(Channel):
         except (OSError, smtplib.SMTPException, UnicodeError) as error:
             raise self._unsent(error) from None
 
-    def check(self) -> None:
+    def check(self) -> str:
         """As far as to the login."""
         host = f"{self._values['SMTP_HOST']}:{self._values['SMTP_PORT']}"
         try:
             with self._server():
-                pass
+                return ""
         except (smtplib.SMTPAuthenticationError, UnicodeError) as error:
             raise SettingError("SMTP_PASSWORD", HIDDEN, self.hide(
                 f"{host} takes no such login: {_words(error)}; some providers want a password made for programs"

@@ -23,6 +23,8 @@ _MAX_ANSWER_BYTES = 2**16
 _TOLD_BYTES = 300
 # Refused, and another time it may not be.
 _PASSING = frozenset({408, 425, 429})
+ONLY_REACHED = "whether it takes messages is known once one is sent: --test sends one"
+_NO_ENTRY = frozenset({401, 403, 404})
 
 
 class _Straight(urllib.request.HTTPRedirectHandler):
@@ -60,6 +62,16 @@ def connect(url: str) -> None:
         raise Unsent(f"{host}:{port}: {words(error)}") from None
 
 
+def look(url: str) -> None:
+    """Whether somebody there knows the address and lets us in, without a message. Many know no such question."""
+    connect(url)
+    try:
+        ask(url, method="OPTIONS")
+    except Unsent as error:
+        if error.status in _NO_ENTRY or not error.status:
+            raise
+
+
 def _opener(address: str) -> urllib.request.OpenerDirector:
     parts = urlsplit(address)
     direct = [] if _is_by_proxy(parts.scheme, parts.hostname or "") else [urllib.request.ProxyHandler({})]
@@ -92,7 +104,8 @@ def _refusal(error: HTTPError) -> Unsent:
     if 300 <= error.code < 400:
         why += "; give the address that it leads to"
     is_refused = error.code < 500 and error.code not in _PASSING
-    return Unsent(why, is_refused=is_refused, after=_seconds(error.headers.get("Retry-After")))
+    return Unsent(why, is_refused=is_refused, after=_seconds(error.headers.get("Retry-After")),
+                  status=error.code)  # fmt: skip
 
 
 def _seconds(text: str | None) -> float | None:

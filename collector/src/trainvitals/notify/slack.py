@@ -8,7 +8,7 @@ from trainvitals.alerting.channels import Values
 from trainvitals.notify.channel import Channel
 from trainvitals.notify.limits import CHAT_CHARACTERS, CHAT_TOLD_WHOLE
 from trainvitals.notify.message import Message
-from trainvitals.notify.request import ask, connect
+from trainvitals.notify.request import ONLY_REACHED, ask, connect
 from trainvitals.notify.words import plain, subject, text
 
 _LETTERS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -25,8 +25,9 @@ class Slack(Channel):
     def send(self, message: Message) -> None:
         ask(self._url, orjson.dumps(self._content(message)))
 
-    def check(self) -> None:
+    def check(self) -> str:
         connect(self._url)
+        return ONLY_REACHED
 
     def _content(self, message: Message) -> dict[str, Any]:
         body = text(message, CHAT_TOLD_WHOLE, CHAT_CHARACTERS, _safe)

@@ -14,8 +14,10 @@ from trainvitals.errors import SettingError
 from trainvitals.notify.channel import Channel, Unsent
 from trainvitals.notify.message import Item, Message
 
-DELIVERED, WELL, FAILED = "delivered", "well", "failed"
+DELIVERED, WELL, NOT_TRIED, FAILED = "delivered", "well", "not tried", "failed"
 TEST = "AlertTest"
+# The state, and what there is to say of it.
+Answer = tuple[str, str]
 
 
 class Outcome(NamedTuple):
@@ -26,11 +28,21 @@ class Outcome(NamedTuple):
 
 def send(channels: Sequence[Channel], host: str, seconds: float) -> list[Outcome]:
     message = test_message(host, time.time())
-    return _all(channels, lambda channel: channel.send(message), DELIVERED, seconds)
+
+    def delivers(channel: Channel) -> Answer:
+        channel.send(message)
+        return DELIVERED, ""
+
+    return _all(channels, delivers, seconds)
 
 
 def look(channels: Sequence[Channel], seconds: float) -> list[Outcome]:
-    return _all(channels, lambda channel: channel.check(), WELL, seconds)
+    return _all(channels, _looks, seconds)
+
+
+def _looks(channel: Channel) -> Answer:
+    left_open = channel.check()
+    return (NOT_TRIED, left_open) if left_open else (WELL, "")
 
 
 def test_message(host: str, now: float) -> Message:
@@ -40,10 +52,10 @@ def test_message(host: str, now: float) -> Message:
     return Message((item,), host, is_trial=True)
 
 
-def _all(channels: Sequence[Channel], act: Callable[[Channel], None], good: str, seconds: float) -> list[Outcome]:
+def _all(channels: Sequence[Channel], act: Callable[[Channel], Answer], seconds: float) -> list[Outcome]:
     """All at the same time; one that hangs is not waited for."""
     answers: dict[Channel, Outcome] = {}
-    threads = [threading.Thread(target=_try, args=(channel, act, good, answers), daemon=True) for channel in channels]
+    threads = [threading.Thread(target=_try, args=(channel, act, answers), daemon=True) for channel in channels]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + seconds
@@ -53,10 +65,10 @@ def _all(channels: Sequence[Channel], act: Callable[[Channel], None], good: str,
     return [answers.get(channel, Outcome(channel.shown, FAILED, late)) for channel in channels]
 
 
-def _try(channel: Channel, act: Callable[[Channel], None], good: str, answers: dict[Channel, Outcome]) -> None:
-    why = ""
+def _try(channel: Channel, act: Callable[[Channel], Answer], answers: dict[Channel, Outcome]) -> None:
+    state = FAILED
     try:
-        act(channel)
+        state, why = act(channel)
     except Unsent as error:
         why = channel.hide(str(error))
     except SettingError as error:
@@ -64,4 +76,4 @@ def _try(channel: Channel, act: Callable[[Channel], None], good: str, answers: d
     except Exception as error:
         # What it says may hold a secret.
         why = f"an error of ours ({type(error).__name__})"
-    answers[channel] = Outcome(channel.shown, FAILED if why else good, why)
+    answers[channel] = Outcome(channel.shown, state, why)

@@ -13,7 +13,7 @@ from trainvitals.detect.finding import Finding
 from trainvitals.journal.record import as_json, timestamp_at
 from trainvitals.notify.channel import Channel
 from trainvitals.notify.message import Item, Message
-from trainvitals.notify.request import ask, connect
+from trainvitals.notify.request import ask, look
 from trainvitals.notify.words import subject
 
 VERSION = 1
@@ -30,8 +30,9 @@ class Webhook(Channel):
     def send(self, message: Message) -> None:
         ask(self._url, orjson.dumps(content(message)))
 
-    def check(self) -> None:
-        connect(self._url)
+    def check(self) -> str:
+        look(self._url)
+        return ""
 
 
 def content(message: Message) -> dict[str, Any]:
