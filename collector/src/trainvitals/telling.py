@@ -1,9 +1,9 @@
 """What an agent judges by and tells people with, as its settings and its alerts.yml name them.
 
-telling = Telling(settings, environ)   ->   SettingError where the rules cannot be used, before anything starts
+telling = Telling(settings, environ)   ->   SettingError where a setting cannot be used, before anything starts
 agent = Agent(…, engine=telling.engine, tell=telling.tell, ways=telling.ways); agent.start(); telling.start(agent)
 
-Of the ways to people those that cannot be used are left out, with a warning.
+Rules and ways to people that cannot be used are left out, with a warning.
 """
 
 import logging
@@ -33,7 +33,7 @@ log = logging.getLogger("trainvitals.notify")
 class Telling:
     def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str], *, is_demo: bool = False) -> None:
         """What a demo shows is told to nobody."""
-        self.engine = make_engine(settings["rules"])
+        self.engine = make_engine(settings["rules"], goes_on=True)
         rules = self.engine.rules
         sections = rules.sections if isinstance(rules, RulesFile) else {}
         section = {name: sections[name] for name in _SECTION if name in sections}

@@ -1,11 +1,16 @@
 import logging
 import os
 import sys
+import time
 
 import pytest
 
 from tests.detect.rules.support import train
+from trainvitals import config
+from trainvitals.detect.limits import Limits
+from trainvitals.detect.making import make_engine
 from trainvitals.errors import SettingError
+from trainvitals.telling import Telling
 
 pytest.importorskip("yaml", reason="yaml is not installed")
 
@@ -157,3 +162,34 @@ def test_without_yaml_it_says_how_to_get_it(path, clock, monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     file = RulesFile(path, clock=clock)
     assert "yaml is missing: `" in file.problem and "[web]" in file.problem
+
+
+def test_an_agent_starts_beside_a_bad_file_and_takes_it_once_it_is_mended(path, clock, caplog):
+    good = path.read_text()
+    path.write_text("- {name: a, when: loss >> 2}\n")
+    with caplog.at_level(logging.WARNING):
+        engine = make_engine(path, goes_on=True)
+    assert f"{path}:1:" in caplog.text and "go on by their own numbers" in caplog.text
+    assert engine.limits == Limits() and names(engine.rules.current()) == []
+    caplog.clear()
+    engine.rules._clock = clock
+    clock.now = time.monotonic()
+    path.write_text("thresholds: {loss_spike_sigma: 9}\nrules:\n" + good)
+    with caplog.at_level(logging.WARNING):
+        assert names(later(engine.rules, clock)) == ["a"]
+    assert "thresholds changed: that counts once the agent is started again" in caplog.text
+    path.write_text("- {name: a, when: loss >> 2}\n")
+    with pytest.raises(SettingError):
+        make_engine(path)
+
+
+def test_a_file_that_is_not_there_yet_stops_no_agent(tmp_path, caplog):
+    settings = config.load({"rules": str(tmp_path / "alerts.yml")}, {})
+    with caplog.at_level(logging.WARNING):
+        telling = Telling(settings, {})
+    assert "it cannot be read: No such file or directory" in caplog.text
+    (tmp_path / "alerts.yml").write_text(GOOD)
+    clock = Clock()
+    clock.now = time.monotonic()
+    telling.engine.rules._clock = clock
+    assert names(later(telling.engine.rules, clock)) == ["a"]

@@ -1,5 +1,6 @@
 """An engine as its user wants it: with thresholds and rules of their own, where a file has some."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,18 @@ from trainvitals.detect.limits import Limits, limits
 from trainvitals.detect.rules.file import RulesFile
 from trainvitals.errors import SettingError
 
+log = logging.getLogger("trainvitals.rules")
 
-def make_engine(path: Path | None) -> Engine:
-    """SettingError where the file is bad already; one that becomes bad later keeps what held before. Thresholds count
-    from the start on, rules as soon as they are written."""
+
+def make_engine(path: Path | None, *, goes_on: bool = False) -> Engine:
+    """SettingError where the file is bad already, or a warning, where it `goes_on` until that is mended; one that
+    becomes bad later keeps what held before. Thresholds count from the start on, rules as soon as they are written."""
     if path is None:
         return Engine()
-    file = RulesFile(path, check=_limits)
-    if file.problem:
+    file = RulesFile(path.expanduser(), check=_limits)
+    if file.problem and goes_on:
+        log.warning("%s\nthe detectors go on by their own numbers, without it until it is mended", file.problem)
+    elif file.problem:
         raise SettingError("--rules (TRAINVITALS_RULES)", str(path), file.problem)
     engine = Engine(_limits(file.sections), file)
     file.watch_gpus(engine.book.gpus)

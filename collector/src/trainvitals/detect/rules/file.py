@@ -28,8 +28,8 @@ log = logging.getLogger("trainvitals.rules")
 
 class RulesFile:
     """`check` looks at the sections that are somebody else's: a SettingError of its makes the file a bad one.
-    `sections` are those of the first that was good: whoever looks at them does so once. `version` grows with each
-    file that was taken."""
+    `sections` are those at the start, where that was good: whoever looks at them does so once. `version` grows with
+    each file that was taken."""
 
     def __init__(self, path: Path, check: Callable[[Sections], object] = lambda sections: None,
                  clock: Callable[[], float] = time.monotonic) -> None:  # fmt: skip
@@ -41,7 +41,9 @@ class RulesFile:
         self._rules = Rules()
         self._next_look = 0.0
         self._seen: tuple[int, ...] | None = None
+        self._has_begun = False
         self.current()
+        self._has_begun = True
 
     def current(self) -> Rules:
         if (now := self._clock()) >= self._next_look:
@@ -108,7 +110,7 @@ class RulesFile:
         self.problem = ""
 
     def _take_sections(self, written: Sections) -> None:
-        self.sections = self.sections if self.version else written
+        self.sections = self.sections if self._has_begun else written
         changed = sorted(name for name in {*written, *self.sections} if written.get(name) != self.sections.get(name))
         if changed and written != self._written:
             log.warning("%s: %s changed: that counts once the agent is started again", self.path, ", ".join(changed))
@@ -118,8 +120,8 @@ class RulesFile:
         if problem == self.problem:
             return
         self.problem = problem
-        # Before there was a good one whoever asked for it says so.
-        if self.version:
+        # Of the start whoever asked for it says so.
+        if self._has_begun:
             kept = len(self._rules.rules)
             log.warning("%s\nwhat held before goes on: %d %s", problem, kept, "rule" if kept == 1 else "rules")
 
