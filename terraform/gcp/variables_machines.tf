@@ -57,9 +57,11 @@ variable "gpu_machines" {
 
   validation {
     condition = alltrue([
-      for machine in var.gpu_machines : contains(keys(var.prices), machine.machine_type)
-      || !can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type))
-      || can(regex("^(${local.gpu_types})$", machine.machine_type))
+      for machine in var.gpu_machines : anytrue([
+        contains(keys(var.prices), machine.machine_type),
+        !can(regex("^(n1|a2|a3|a4|a4x|g2|g4)-[a-z0-9-]+$", machine.machine_type)),
+        can(regex("^(${local.gpu_types})$", machine.machine_type)),
+      ])
     ])
     error_message = "gpu_machines: ${join(", ", [
       for kind, machine in var.gpu_machines : "${kind} has '${machine.machine_type}'"
@@ -74,8 +76,11 @@ variable "gpu_machines" {
 
   validation {
     condition = alltrue([
-      for machine in var.gpu_machines : machine.spot || contains(keys(var.prices), machine.machine_type)
-      || !can(regex("^a3-highgpu-[124]g$", machine.machine_type))
+      for machine in var.gpu_machines : anytrue([
+        machine.spot,
+        contains(keys(var.prices), machine.machine_type),
+        !can(regex("^a3-highgpu-[124]g$", machine.machine_type)),
+      ])
     ])
     error_message = "gpu_machines: a3-highgpu of 1, 2 or 4 GPUs is offered as spot. Set spot = true, or where you get it otherwise its price in prices."
   }
