@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, Mock
 
-import numpy as np
 import pytest
 
 from trainvitals.journal.configuration import taken, taken_list
 from trainvitals.journal.record import decode, encode
+
+np = pytest.importorskip("numpy", reason="numpy is not installed: make trainers")
 
 
 class Elsewhere:
