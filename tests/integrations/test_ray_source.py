@@ -9,10 +9,10 @@ import time
 import pytest
 
 from tests.collector.support import serving, wait_for
-from tests.integrations.test_ray import ray_environment
 
 pytest.importorskip("ray", reason="ray is not installed: make trainers")
 
+from tests.integrations.test_ray import ray_environment
 from trainvitals.errors import SourceError
 from trainvitals.sources import ray as ray_source
 
