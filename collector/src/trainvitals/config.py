@@ -98,6 +98,15 @@ def readable_file(value: str) -> Path:
     return path
 
 
+def file_name(value: str) -> Path:
+    """name a file, which may come later"""
+    path = Path(value).expanduser()
+    if path.is_dir():
+        raise ValueError
+    path.resolve()
+    return path
+
+
 def gpu_list(value: str) -> tuple[int, ...]:
     """give GPU numbers separated by commas, such as 0,1,2"""
     numbers = tuple(int(part) for part in value.split(","))
@@ -180,7 +189,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("ray_address", plain, "", "watch this Ray cluster too: auto, or its head's HOST:PORT"),
         Setting("runs_cap", size, 2 * 2**30, "disk space for runs (default: 2GiB); finished ones go first"),
         Setting("node_cap", size, 512 * 2**20, "disk space for the node's own lines (default: 512MiB)"),
-        Setting("rules", Path, None, "rules and thresholds of your own, an alerts.yml"),
+        Setting("rules", file_name, None, "rules and thresholds of your own, an alerts.yml"),
         Setting("gpu", gpu_list, None, "the GPU to monitor"),
         Setting("gpus", gpu_list, None, "the GPUs to monitor, separated by commas (default: all)"),
         Setting("prometheus_port", whole(1, 65535), None, "serve /metrics on this port too"),
@@ -293,5 +302,5 @@ def _value(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[s
 
 
 def _metavar(setting: Setting) -> str:
-    kinds: dict[Callable[[str], Any], str] = {folder: "DIR", readable_file: "FILE", Path: "FILE"}
+    kinds: dict[Callable[[str], Any], str] = {folder: "DIR", readable_file: "FILE", file_name: "FILE"}
     return kinds.get(setting.check, setting.name.upper())

@@ -135,7 +135,7 @@ BAD = [
     ("gpu", ("", "a", "-1", "0,", "1.5")),
     ("gpus", ("", "a", "-1", "0,,1", "0-3")),
     ("web_config", ("/nothing/there.yml", "/", "", "a\0b")),
-    ("rules", ("/nothing/there.yml", "/", "", "a\0b")),
+    ("rules", ("/", "", "a\0b")),
     ("scenario", ("nonsense", "HOT", "")),
     ("simulate", ("-1", "65", "eight", "")),
     ("seed", ("-1", "x", "1e3")),
