@@ -101,16 +101,14 @@ def readable_file(value: str) -> Path:
 def file_name(value: str) -> Path:
     """name a file, which may come later"""
     path = Path(value).expanduser()
-    if path.is_dir():
+    if path.resolve().is_dir():
         raise ValueError
-    path.resolve()
     return path
 
 
 def gpu_list(value: str) -> tuple[int, ...]:
     """give GPU numbers separated by commas, such as 0,1,2"""
-    numbers = tuple(int(part) for part in value.split(","))
-    if min(numbers) < 0:
+    if min(numbers := tuple(int(part) for part in value.split(","))) < 0:
         raise ValueError
     return numbers
 
@@ -129,8 +127,7 @@ def sinks(value: str) -> tuple[str, ...]:
 
 
 def channels(value: str) -> str:
-    """give alertmanager=URL, email, slack, webhook=URL or apprise=URL; checked where they are made, for it may hold
-    secrets"""
+    """give alertmanager=URL, email, slack, webhook=URL or apprise=URL; checked where made, for some are secret"""
     return value
 
 
@@ -229,9 +226,11 @@ def add_flags(parser: argparse.ArgumentParser, *wanted: str) -> None:
             parser.add_argument(setting.flag, dest=name, action=_Joined, metavar=_JOINED[setting.check],
                                 help=setting.help)  # fmt: skip
         else:
-            parser.add_argument(setting.flag, dest=name, metavar=_metavar(setting), help=setting.help)
+            parser.add_argument(setting.flag, dest=name, help=setting.help,
+                                metavar=_KINDS.get(setting.check, name.upper()))  # fmt: skip
 
 
+_KINDS: dict[Callable[[str], Any], str] = {folder: "DIR", readable_file: "FILE", file_name: "FILE"}
 _JOINED: dict[Callable[[str], Any], str] = {sinks: "SINK", channels: "CHANNEL"}
 
 
@@ -299,8 +298,3 @@ def _value(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[s
             if where.get(setting.variable):
                 return setting.read(prefix + setting.variable, where[setting.variable])
     return setting.default
-
-
-def _metavar(setting: Setting) -> str:
-    kinds: dict[Callable[[str], Any], str] = {folder: "DIR", readable_file: "FILE", file_name: "FILE"}
-    return kinds.get(setting.check, setting.name.upper())
