@@ -65,7 +65,7 @@ class Book:
         known.last = max(known.last, when)
         worse = WEIGHT[finding.severity] > WEIGHT[known.finding.severity]
         keeps = known.finding.severity if not worse else finding.severity
-        known.finding = finding._replace(severity=keeps)
+        known.finding = finding if finding.severity == keeps else finding._replace(severity=keeps)
         if worse:
             self._tell("update", known, when)
             head = self.open.get(known.cause) if known.cause else None

@@ -257,7 +257,9 @@ class Engine:
             has_rule = finding.severity == "page" and finding.kind in ADVICE
             least = PAGE_STAYS_SECONDS if has_rule else 0.0
             place = finding.place._replace(host=host) if host else finding.place
-            self.book.note(finding._replace(stays=max(finding.stays, least), place=place), when)
+            is_as_told = place is finding.place and finding.stays >= least
+            told = finding if is_as_told else finding._replace(stays=max(finding.stays, least), place=place)
+            self.book.note(told, when)
 
     def _guarded(self, action: Callable[..., Any], *arguments: object) -> None:
         """A record that nobody foresaw is no reason to judge nothing else."""

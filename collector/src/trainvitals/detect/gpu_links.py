@@ -18,12 +18,18 @@ class Links:
         self._errors, self._replays = Rise(self._seconds), Rise(self._seconds)
         self._told: set[str] = set()
         self._load, self._slow = Smooth(60.0), Held(limits.gpu_pcie_seconds)
+        # What a GPU tells is seldom another than the sample before told.
+        self._names: frozenset[str] = frozenset()
+        self._of_nvlink: list[str] = []
 
     def update(self, when: float, values: Values) -> Iterator[Finding]:
         yield from self._down(values.get("nvlink_links_active"))
-        errors = [value for name, value in values.items() if name.startswith(_NVLINK)]
-        if errors:
-            yield from self._rate("GpuNvlinkErrors", "NVLink errors", self._errors, when, sum(errors),
+        if values.keys() != self._names:
+            self._names = frozenset(values)
+            self._of_nvlink = [name for name in values if name.startswith(_NVLINK)]
+        if self._of_nvlink:
+            errors = sum([values[name] for name in self._of_nvlink])
+            yield from self._rate("GpuNvlinkErrors", "NVLink errors", self._errors, when, errors,
                                   self._limits.gpu_nvlink_errors_per_minute)  # fmt: skip
         if (replays := values.get("pcie_replays_total")) is not None:
             yield from self._rate("GpuPcieReplays", "PCIe packets sent again", self._replays, when, replays,

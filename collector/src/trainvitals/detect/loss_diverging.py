@@ -34,7 +34,9 @@ class LossDiverging:
             self._start = past.median()
             return None
         level = min(past.median(), self._lately.median())
-        limit = self._limit(level)
+        # Below that there is no need to ask for its noise: most losses are.
+        times = self._limits.loss_divergence * level
+        limit = times if loss < times else self._limit(level, times)
         if loss < limit:
             self._in_a_row = 0
             past.push(loss)
@@ -48,7 +50,7 @@ class LossDiverging:
             return None
         return self._finding(line, loss, limit)
 
-    def _limit(self, level: float) -> float:
+    def _limit(self, level: float, times: float) -> float:
         """Around nothing a loss has no level to be five times as high as: there, and below, its noise counts."""
         past, lately = self._past, self._lately
         if level > 0:
@@ -59,7 +61,7 @@ class LossDiverging:
             sigma = (lately.is_full and max(past.sigma(), lately.sigma())) or math.inf
             noise = lately.median() + NOISE_SIGMAS * sigma
         floor = self._limits.loss_divergence_floor * abs(self._start)
-        return max(noise, floor, self._limits.loss_divergence * level)
+        return max(noise, floor, times)
 
     def _finding(self, line: Line, loss: float, limit: float) -> Finding:
         level = self._past.median()

@@ -36,7 +36,11 @@ class LossSpike:
             return None
         level = self._level.median()
         above = loss - level
-        needed = self._limits.loss_spike_sigma * self._sigma(level)
+        sigma = max(self._limits.loss_least_sigma * abs(level), 1e-12)
+        # Most losses are so near to their level that nobody needs to know their noise.
+        if above > self._limits.loss_spike_sigma * sigma:
+            sigma = max(sigma, self._sigma())
+        needed = self._limits.loss_spike_sigma * sigma
         if above <= needed:
             self._in_a_row = 0
             self._level.push(loss)
@@ -49,9 +53,9 @@ class LossSpike:
         what = f"the loss jumped from {level:.4g} to {loss:.4g} and is up for {self._in_a_row} steps"
         return Finding("TrainingLossSpike", "ticket", what, loss, level + needed, step=line.step, stays=STAYS)
 
-    def _sigma(self, level: float) -> float:
+    def _sigma(self) -> float:
         noise = self._noise
         known = noise.sigma() if len(noise) >= self._limits.learning_steps else self._level.sigma()
         if self._lately.is_full:
             known = min(known, LATELY_ERROR * self._lately.sigma())
-        return max(known, self._limits.loss_least_sigma * abs(level), 1e-12)
+        return known

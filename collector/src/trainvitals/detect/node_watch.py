@@ -56,7 +56,8 @@ class GpuWatch:
         return Load(self._utilization.update(when, busy / 100), self._power.update(when, watts / limit))
 
     def _placed(self, finding: Finding) -> Finding:
-        return finding._replace(place=self.place._replace(part=finding.place.part))
+        part = finding.place.part
+        return finding._replace(place=self.place._replace(part=part) if part else self.place)
 
 
 class NodeWatch:

@@ -19,7 +19,7 @@ class Window:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._arrived: deque[float] = deque()
+        self._arrived: deque[float] = deque(maxlen=size)
         self._sorted: list[float] = []
 
     def __len__(self) -> int:
@@ -31,9 +31,9 @@ class Window:
 
     def push(self, value: float) -> None:
         arrived, ordered = self._arrived, self._sorted
-        arrived.append(value)
         if len(ordered) == self.size:
-            del ordered[bisect_left(ordered, arrived.popleft())]
+            del ordered[bisect_left(ordered, arrived[0])]
+        arrived.append(value)
         insort(ordered, value)
 
     def highest(self) -> float:

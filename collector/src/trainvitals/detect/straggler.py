@@ -7,6 +7,7 @@ purpose: a little slower than its peers is news only of one that was not so befo
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -87,11 +88,24 @@ class Straggler:
         self._paces: dict[int, Pace] = {}
         self._first = self._lines = 0
         self._usual = 0.0
+        # The last lines of the first rank, while nobody is there to compare it with.
+        self._alone: deque[tuple[int, Line]] = deque(maxlen=limits.straggler_steps)
+        self._has_company = False
         self._together, self._in_step = Together(limits), InStep(limits)
         # The machine of each rank, where there are several.
         self.hosts: Mapping[int, str] = {}
 
     def update(self, line: Line, rank: int) -> Iterator[Finding]:
+        if self._has_company:
+            return self._compare(line, rank)
+        alone = self._alone
+        self._has_company = bool(alone) and alone[0][0] != rank
+        alone.append((rank, line))
+        if not self._has_company:
+            return iter(())
+        return (found for one, told in alone for found in self._compare(told, one))
+
+    def _compare(self, line: Line, rank: int) -> Iterator[Finding]:
         before = self._before_waiting(line, rank)
         if before is None:
             return
