@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from trainvitals.detect.finding import Finding
 from trainvitals.detect.limits import Limits
 from trainvitals.detect.line import Line
-from trainvitals.detect.stats import mean, median, sigma
+from trainvitals.detect.stats import MEDIAN_ERROR, mean, median, sigma
 
 BLOCK_STEPS, MAX_BLOCKS = 25, 512
 HOLDS = 0.1
 # So many blocks above all of the ones before, by so many sigmas of theirs, are another level.
 NEW_BLOCKS, BEFORE_BLOCKS, NEW_SIGMAS = 2, 8, 6.0
-# How much less exact a median is than a mean.
-_OF_MEDIANS = 1.25
 STAYS = 300.0
 
 
@@ -135,4 +133,4 @@ def _is_no_lower(later: Sequence[float], before: Sequence[float], errors: float)
 
 def _error(one: Sequence[float], other: Sequence[float]) -> float:
     """Of the difference of two levels."""
-    return _OF_MEDIANS * math.sqrt(sigma(one) ** 2 / len(one) + sigma(other) ** 2 / len(other))
+    return MEDIAN_ERROR * math.sqrt(sigma(one) ** 2 / len(one) + sigma(other) ** 2 / len(other))

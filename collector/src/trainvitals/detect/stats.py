@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 # Quartiles of a normal distribution lie so many sigmas apart.
 _QUARTILES = 1.349
+# How much less exact a median is than a mean.
+MEDIAN_ERROR = 1.25
 
 
 class Window:

@@ -15,7 +15,7 @@ from trainvitals.detect.finding import Finding, Place
 from trainvitals.detect.in_step import InStep
 from trainvitals.detect.limits import Limits
 from trainvitals.detect.line import Line
-from trainvitals.detect.stats import Window, median
+from trainvitals.detect.stats import MEDIAN_ERROR, Window, median
 
 # A little slower than the others is noise's to hide now and then.
 STAYS = 300.0
@@ -25,7 +25,7 @@ HABIT_SIGMAS = 2.0
 LEAST_GROUP = 3
 MOST = 0.8
 # The median of so many noisy steps says that a rank is slow when it is so many of its own errors above the others'.
-SURE_ERRORS, MEDIAN_ERROR = 5.0, 1.25
+SURE_ERRORS = 5.0
 # Of a rank that told nothing while the others told so many steps each, nobody knows how fast it is.
 GONE_STEPS = 50
 WAIT, FORWARD = "data_wait_seconds", "forward_seconds"
