@@ -9,19 +9,19 @@ import re
 
 from tests.rehearsal.machines import Site
 
-# What is no disk's, the machine's own to write, or dpkg's and apt's.
+# What is no disk's, the machine's own to write, or dpkg's and apt's (whose nightly copies lie in /var/backups).
 _PRUNED = " -o ".join(f"-path {path}" for path in (
     "/proc", "/sys", "/dev", "/run", "/tmp", "/mnt", "/var/log", "/var/cache", "/var/lib/apt", "/var/lib/dpkg",
-    "/etc/fakenvml"))  # fmt: skip
+    "/var/backups", "/etc/fakenvml"))  # fmt: skip
 # Ansible's own, sudo's and Python's.
 _PRUNED += " -o -name .ansible -o -name .sudo_as_admin_successful -o -name __pycache__"
 _SEEN = f"find / -xdev \\( {_PRUNED} \\) -prune -o -print"
 _PACKAGED = "cat /var/lib/dpkg/info/*.list"
-# What packages make when they are installed, and their programs when they run.
+# What packages make when they are installed, and their programs when they run, at midnight too.
 _OF_PACKAGES = re.compile(
     r"(?!.*trainvitals)(/usr/(?!local/).*|/etc/alternatives/.*"
     r"|/etc/systemd/(system|user)/.*\.wants(/.*)?|/etc/cni(/.*)?|/etc/rc.\.d/.*|/etc/(group|gshadow|passwd|shadow)-"
-    r"|/etc/apt/apt\.conf\.d/(20auto-upgrades|50unattended-upgrades)|/var/lib/(systemd|ucf|containerd)(/.*)?"
+    r"|/etc/apt/apt\.conf\.d/(20auto-upgrades|50unattended-upgrades)|/var/lib/(systemd|ucf|containerd|logrotate|man-db)(/.*)?"
     r"|/var/tmp/systemd-private-.*)"
 )
 
