@@ -41,20 +41,22 @@ class DataStarved:
         self._finding: Finding | None = None
 
     def update(self, line: Line, rank: int) -> Finding | None:
-        waited = line.number("data_wait_seconds")
+        waited, when = line.number("data_wait_seconds"), line.when
         if line.took is None:
             return None
         self._steps += 1
-        self._began = min(self._began, line.when)
+        if when < self._began:
+            self._began = when
         spent = wall(line, waited or 0.0)
         if self._counts(line, rank, spent):
-            self._spent.add(line.when, (waited or 0.0, spent, 1.0))
-            self._counted = min(self._counted, line.when)
+            self._spent.add(when, (waited or 0.0, spent, 1.0))
+            if when < self._counted:
+                self._counted = when
             if waited is not None and waited > LONG_SECONDS:
-                self._long.setdefault(rank, deque()).append((line.when, waited))
-        self._last[rank] = line.when
+                self._long.setdefault(rank, deque()).append((when, waited))
+        self._last[rank] = when
         if waited is not None and not self._steps % JUDGED_EVERY:
-            self._finding = self._judge(line.when) if line.when - self._counted >= COVERED * SECONDS else None
+            self._finding = self._judge(when) if when - self._counted >= COVERED * SECONDS else None
         return self._finding and self._finding._replace(step=line.step)
 
     def _counts(self, line: Line, rank: int, spent: float) -> bool:

@@ -29,6 +29,7 @@ _LIVING = ("TrainingStalled", "TrainingHangSuspected", "TrainingCheckpointOverdu
            "TrainingStraggler", "TrainingThroughputRegression", "HostMemoryLeak")  # fmt: skip
 PAGE_STAYS_SECONDS = 180.0
 NOWHERE: Mapping[int, str] = {}
+NO_GPUS: Mapping[int, set[str]] = {}
 
 
 class OwnRules(Protocol):
@@ -219,9 +220,11 @@ class Engine:
         return [load for uuid in uuids if uuid in self._gpus and (load := self._gpus[uuid].load)]
 
     def _used(self, run: str, rank: int) -> float | None:
-        found = [used for uuid in self._gpus_of.get(run, {}).get(rank, ())
-                 if uuid in self._gpus and (used := self._gpus[uuid].used) is not None]  # fmt: skip
-        return max(found, default=None)
+        uuids = self._gpus_of.get(run, NO_GPUS).get(rank)
+        if not uuids:
+            return None
+        return max((used for uuid in uuids if (gpu := self._gpus.get(uuid)) and (used := gpu.used) is not None),
+                   default=None)  # fmt: skip
 
     def _run(self, run: str) -> RunWatch:
         watch = self._runs.get(run)

@@ -58,7 +58,7 @@ def seconds(stamp: object) -> float | None:
     if not isinstance(stamp, str):
         return None
     try:
-        moment = datetime.fromisoformat(stamp.removesuffix("Z"))
+        moment = datetime.fromisoformat(stamp[:-1] + "+00:00" if stamp[-1:] == "Z" else stamp)
         return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         return None
