@@ -4,7 +4,6 @@ The file holds `TRAINVITALS_INTERVAL=1` lines, as the stack's .env does; `--env-
 """
 
 import argparse
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainvitals.errors import SettingError, TrainVitalsError
+from trainvitals.errors import SettingError, TrainVitalsError, nearest
 
 PREFIX = "TRAINVITALS_"
 SCENARIOS = ("healthy", "hot", "throttled", "ecc", "xid79", "lost", "idle", "hang", "starved")
@@ -254,8 +253,7 @@ def _refuse_unknown(where: str, names: Mapping[str, str]) -> None:
     """A name that is written wrong would else go unnoticed, and its value unused."""
     for name in names:
         if name.startswith(PREFIX) and name not in _KNOWN:
-            nearest = difflib.get_close_matches(name, sorted(_KNOWN), n=1, cutoff=0.0)[0]
-            raise TrainVitalsError(f"{where}{name} is no setting: the nearest one is {nearest}")
+            raise TrainVitalsError(f"{where}{name} is no setting: the nearest one is {nearest(name, _KNOWN)}")
 
 
 def environment(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -12,6 +13,13 @@ def install_words(extra: str) -> str:
     if (collector / "pyproject.toml").is_file():
         return f"`{pip} -e {shlex.quote(f'{collector}[{extra}]')}`"
     return f"`{pip} './collector[{extra}]'` in the clone of TrainVitals"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    # What compares is loaded by those alone who wrote a word wrong.
+    from difflib import get_close_matches
+
+    return get_close_matches(name, sorted(known), n=1, cutoff=0.0)[0]
 
 
 class TrainVitalsError(Exception):

@@ -16,7 +16,6 @@ from trainvitals.agent import twins
 from trainvitals.agent.service import Agent
 from trainvitals.detect.finding import Change
 from trainvitals.detect.making import make_engine
-from trainvitals.detect.rules.file import RulesFile
 from trainvitals.errors import SettingError
 from trainvitals.journal import layout
 from trainvitals.notify.alertmanager import Alertmanager
@@ -34,8 +33,7 @@ class Telling:
     def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str], *, is_demo: bool = False) -> None:
         """What a demo shows is told to nobody."""
         self.engine = make_engine(settings["rules"], goes_on=True)
-        rules = self.engine.rules
-        sections = rules.sections if isinstance(rules, RulesFile) else {}
+        sections = getattr(self.engine.rules, "sections", {})
         section = {name: sections[name] for name in _SECTION if name in sections}
         refused: list[SettingError] = []
         named = plan(settings["notify"], environ, section, heartbeat=settings["heartbeat_url"], refused=refused)

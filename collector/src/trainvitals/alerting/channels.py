@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from trainvitals.config import one_of, whole
 from trainvitals.errors import SettingError
@@ -111,6 +110,8 @@ def quiet_hours(value: str) -> QuietHours:
     if not match or match[1] == match[2]:
         raise ValueError
     zone = match[3] or "UTC"
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
     try:
         ZoneInfo(zone)
     except ZoneInfoNotFoundError as error:

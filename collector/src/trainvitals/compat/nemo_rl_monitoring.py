@@ -6,7 +6,6 @@ monitoring.training.record_metrics(step, loss, learning_rate, batch_size)
 monitoring.stop()
 """
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from trainvitals.compat.handing import HandingOn
 from trainvitals.compat.nemo_rl_alerting import THRESHOLDS, PerformanceAlerting
 from trainvitals.compat.nemo_rl_realtime import RealTimeMonitor
 from trainvitals.compat.nemo_rl_training import TrainingMonitor
+from trainvitals.errors import nearest
 from trainvitals.journal.record import as_number
 from trainvitals.run import current, harmless
 from trainvitals.run.harmless import log, warn
@@ -166,7 +166,7 @@ def _thresholds(given: Any, problems: list[str]) -> dict[str, float]:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    return f"{name!r} is no key: the nearest is {difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.0)[0]!r}"
+    return f"{name!r} is no key: the nearest is {nearest(name, known)!r}"
 
 
 def _alerting(settings: MonitoringSettings, email_config: Mapping[str, Any] | None) -> PerformanceAlerting:

@@ -4,7 +4,6 @@ load({"save_dir": "/data/run", "dashboard": {"enabled": True, "port": 8080}})
   ->  Settings(save_dir="/data/run", dashboard=True, port=8080, …)
 """
 
-import difflib
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainvitals.compat.configuration import read
+from trainvitals.errors import nearest
 
 log = logging.getLogger("trainvitals")
 
@@ -119,5 +119,4 @@ def _unknown(name: str) -> list[str]:
     """The nearest may be a section."""
     if name.startswith(_OPEN):
         return []
-    nearest = difflib.get_close_matches(name, sorted({*KEYS, *_SECTIONS}), n=1, cutoff=0.0)[0]
-    return [f"{name!r} is no key: the nearest is {nearest!r}"]
+    return [f"{name!r} is no key: the nearest is {nearest(name, {*KEYS, *_SECTIONS})!r}"]

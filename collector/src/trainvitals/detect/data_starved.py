@@ -45,13 +45,11 @@ class DataStarved:
         if line.took is None:
             return None
         self._steps += 1
-        if when < self._began:
-            self._began = when
+        self._began = min(self._began, when)
         spent = wall(line, waited or 0.0)
         if self._counts(line, rank, spent):
             self._spent.add(when, (waited or 0.0, spent, 1.0))
-            if when < self._counted:
-                self._counted = when
+            self._counted = min(self._counted, when)
             if waited is not None and waited > LONG_SECONDS:
                 self._long.setdefault(rank, deque()).append((when, waited))
         self._last[rank] = when

@@ -4,13 +4,12 @@ What a number is for stands above it, and above those that follow; docs/threshol
 on recorded runs; docs/detection.md says how well they do. How a detector takes medians and slopes is its own business.
 """
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +183,8 @@ def limits(given: Mapping[str, Any], key: str = "thresholds", table: Limits | No
     """The table with some numbers of the user's own; SettingError names the one that cannot be."""
     for name, value in given.items():
         if name not in NAMES:
-            nearest = difflib.get_close_matches(str(name), NAMES, n=1, cutoff=0.0)[0]
-            raise SettingError(f"{key}: {name}", value, f"there is no such number: the nearest one is {nearest}")
+            fix = f"there is no such number: the nearest one is {nearest(str(name), NAMES)}"
+            raise SettingError(f"{key}: {name}", value, fix)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             raise SettingError(f"{key}: {name}", value, "give a number of 0 or more")
     told: dict[str, Any] = {name: type(getattr(Limits(), name))(value) for name, value in given.items()}

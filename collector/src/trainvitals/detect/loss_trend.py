@@ -69,12 +69,10 @@ class LossTrend:
 
     def _take(self, rate: float) -> None:
         """A loss under a higher rate is another one: a warm restart's may be above that of before."""
-        if rate > self._peak_rate:
-            self._peak_rate = rate
+        self._peak_rate = max(self._peak_rate, rate)
         if rate > self._limits.learning_rate_growth * self._least_rate and not self._is_open:
             self._blocks, self._level_for, self._least_rate = Blocks(), 0, rate
-        if rate < self._least_rate:
-            self._least_rate = rate
+        self._least_rate = min(self._least_rate, rate)
 
     def _begin_after_jump(self) -> None:
         """Other data have another level, from which the loss may fall as it did before. What does not fall already is

@@ -6,7 +6,6 @@ from typing import Any
 
 from trainvitals.detect.engine import Engine
 from trainvitals.detect.limits import Limits, limits
-from trainvitals.detect.rules.file import RulesFile
 from trainvitals.errors import SettingError
 
 log = logging.getLogger("trainvitals.rules")
@@ -17,6 +16,9 @@ def make_engine(path: Path | None, *, goes_on: bool = False) -> Engine:
     becomes bad later keeps what held before. Thresholds count from the start on, rules as soon as they are written."""
     if path is None:
         return Engine()
+    # Loaded where somebody has rules.
+    from trainvitals.detect.rules.file import RulesFile
+
     file = RulesFile(path.expanduser(), check=_limits)
     if file.problem and goes_on:
         log.warning("%s\nthe detectors go on by their own numbers, without it until it is mended", file.problem)

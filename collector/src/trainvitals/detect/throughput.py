@@ -4,12 +4,11 @@ Speed is taken by the minute: as many samples a second as the run says, else ste
 """
 
 from collections import deque
-from statistics import fmean
 
 from trainvitals.detect.finding import Finding
 from trainvitals.detect.limits import Limits
 from trainvitals.detect.line import Line
-from trainvitals.detect.stats import median
+from trainvitals.detect.stats import mean, median
 
 MINUTE = 60.0
 # Of these minutes before, so many must be known; of the last ones most must be slow.
@@ -41,7 +40,7 @@ class ThroughputRegression:
         return self._finding and self._finding._replace(step=line.step)
 
     def _close_minute(self) -> None:
-        speed = fmean(self._told) if self._told else self._steps / self._seconds if self._seconds else None
+        speed = mean(self._told) if self._told else self._steps / self._seconds if self._seconds else None
         self._told, self._steps, self._seconds = [], 0, 0.0
         if speed is not None:
             self._speeds.append(speed)

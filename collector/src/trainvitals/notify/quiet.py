@@ -2,7 +2,6 @@
 
 import logging
 from datetime import datetime, timezone, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from trainvitals.alerting.channels import QuietHours
 
@@ -23,6 +22,9 @@ class Quiet:
 
 
 def _zone(name: str) -> tzinfo:
+    # Loaded where somebody has quiet hours.
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -20,7 +20,6 @@ from trainvitals.notify.alertmanager import Alertmanager
 from trainvitals.notify.by_apprise import Apprise, require
 from trainvitals.notify.channel import Channel
 from trainvitals.notify.heartbeat import Switch
-from trainvitals.notify.mail import Mail
 from trainvitals.notify.slack import Slack
 from trainvitals.notify.webhook import Webhook
 
@@ -148,6 +147,9 @@ def _channels(key: str, part: str, environ: Mapping[str, str]) -> Iterator[Chann
     if name == "alertmanager":
         yield _alertmanager(key, value, only_pages)
     elif name == "email" and not given:
+        # Much is loaded for a mail.
+        from trainvitals.notify.mail import Mail
+
         yield Mail(key, _needed(key, name, environ, "SMTP_"), only_pages=only_pages)
     elif name == "slack" and not given:
         yield Slack("SLACK_WEBHOOK_URL", _needed(key, name, environ, "SLACK_"), only_pages=only_pages)

@@ -6,7 +6,6 @@
 All that is wrong is told at once, and no secret is shown.
 """
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from trainvitals.alerting import channels
 from trainvitals.alerting.channels import HIDDEN
 from trainvitals.config import read_env_lines
-from trainvitals.errors import SettingError, TrainVitalsError
+from trainvitals.errors import SettingError, TrainVitalsError, nearest
 from trainvitals.stack.knobs import KNOBS, PORTS, WEB, WEB_FILES, text_of
 from trainvitals.web.config import Asks, asks
 
@@ -61,8 +60,7 @@ def _unknown(lines: Lines) -> Iterator[str]:
         if name in _NOT_HERE:
             yield from [str(SettingError(name, lines[name], _NOT_HERE[name]))] if lines[name].strip() else []
         elif name not in KNOBS and not _OF_DOCKER.fullmatch(name):
-            nearest = difflib.get_close_matches(name, KNOBS, n=1, cutoff=0.0)[0]
-            yield f"{name} is no knob: the nearest one is {nearest}"
+            yield f"{name} is no knob: the nearest one is {nearest(name, KNOBS)}"
 
 
 def read_otherwise(text: str) -> Iterator[str]:

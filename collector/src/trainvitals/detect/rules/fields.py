@@ -3,8 +3,7 @@
 key("loss") -> "run.loss"      key("temperature_celsius") -> "gpu.temperature_celsius"
 """
 
-import difflib
-
+from trainvitals import errors
 from trainvitals.catalog import SERIES
 
 SCOPES = ("run", "gpu", "host")
@@ -32,4 +31,4 @@ def nearest(scope: str, name: str) -> str | None:
     """None where the name is one of the scope's; a run may tell any."""
     if scope == "run" or name in _FIELDS[scope]:
         return None
-    return difflib.get_close_matches(name, sorted(_FIELDS[scope]), n=1, cutoff=0.0)[0]
+    return errors.nearest(name, _FIELDS[scope])

@@ -3,12 +3,12 @@
 Safe, and bounded: no anchors, no aliases, no deep nesting, no key twice.
 """
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from trainvitals.detect.rules.errors import RuleError
 from trainvitals.detect.rules.marks import Marks
+from trainvitals.errors import nearest
 
 MAX_DEPTH = 20
 Node = Any
@@ -45,8 +45,7 @@ class Tree:
         for key, value in node.value:
             name = str(key.value)[:100] if self.is_text(key) else ""
             if name not in known:
-                nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
-                self.fail(key, f"{name!r} is no key of {what}: the nearest is {nearest!r}")
+                self.fail(key, f"{name!r} is no key of {what}: the nearest is {nearest(name, known)!r}")
             if name in found:
                 self.fail(key, f"{name!r} stands twice: leave one out")
             found[name] = value
