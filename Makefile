@@ -97,7 +97,7 @@ format: .venv/.dev ## Format the code, and fix what can be fixed
 	@$(VENV)/ruff format
 
 .PHONY: bench
-bench: .venv/.bench ## Measure what monitoring costs, beside other tools (QUICK=1: shorter)
+bench: .venv/.bench .cache/agent/.made ## Measure what monitoring costs, beside other tools (QUICK=1: shorter)
 	@$(VENV)/python -m bench $(if $(filter-out 0,$(QUICK)),--quick) $(ARGS)
 
 .PHONY: bench-detect
@@ -152,6 +152,12 @@ $(MADE): scripts/setup-venv
 .cache/checkov/.made: requirements/checkov.txt
 	@python3 -m venv .cache/checkov
 	@.cache/checkov/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# What an agent's users have, and none of what is there to measure against: some of that is loaded where it is found.
+.cache/agent/.made: requirements/runtime.txt $(MADE)
+	@$(VENV)/python -m venv .cache/agent
+	@.cache/agent/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 .venv/.bench: requirements/bench.txt .venv/.torch

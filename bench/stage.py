@@ -23,6 +23,7 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(sys.executable).parent
+AGENTS = ROOT / ".cache" / "agent" / "bin" / "python"
 GPUS = 8
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -144,9 +145,10 @@ class Stage:
         return taken
 
     def agent(self, name: str, interval: float = 1.0) -> Target:
-        """`trainvitals serve` with a journal of its own."""
+        """`trainvitals serve` with a journal of its own, and by `make bench` with the packages alone that users have."""
+        python = str(AGENTS) if AGENTS.exists() else sys.executable
         return self._serving(
-            name, sys.executable, "-m", "trainvitals.cli", "serve", "--dir", str(self.journal(name)),
+            name, python, "-m", "trainvitals.cli", "serve", "--dir", str(self.journal(name)),
             "--interval", str(interval))  # fmt: skip
 
     def nvitop(self, interval: float = 1.0) -> Target:

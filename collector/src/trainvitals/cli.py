@@ -3,9 +3,9 @@
 import argparse
 import functools
 import io
+import secrets
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -153,7 +153,7 @@ def _serve(settings: Settings, sources: "Sequence[Source]", access: "Access", en
     from trainvitals.web.app import make_app
     from trainvitals.web.server import serve as serve_app
 
-    process_id = uuid.uuid4().hex[:12]
+    process_id = secrets.token_hex(6)
     set_up_logging(settings["log_format"], process_id)
     tell = teller(settings["log_format"], process_id)
     telling = Telling(settings, environ, is_demo=announce is not None)

@@ -2,10 +2,10 @@
 
 import logging
 import os
+import secrets
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from typing import Any
@@ -73,7 +73,7 @@ class Screen:
 
 
 def run(settings: Settings, sources: Sequence[Source], make_agent: Callable[..., Agent], *, ticks: bool) -> int:
-    process_id = uuid.uuid4().hex[:12]
+    process_id = secrets.token_hex(6)
     console.set_up_logging(settings["log_format"], process_id)
     name, wanted = settings["wandb_run_name"], targets(_wanted(settings))
     ended = threading.Event()
