@@ -10,8 +10,9 @@ import pytest
 
 from tests.collector.support import wait_for
 from tests.notify.support import Hook, finding, notifying, opened, storm, ticket
+from tests.ports import free_port
 from trainvitals.errors import SettingError
-from trainvitals.notify import channels
+from trainvitals.notify import by_apprise, channels
 from trainvitals.notify.channel import Unsent
 from trainvitals.notify.limits import CHAT_CHARACTERS, CHAT_TOLD_WHOLE
 from trainvitals.notify.trial import test_message as trial_message
@@ -106,14 +107,29 @@ def test_an_address_that_apprise_does_not_know_is_named_at_the_start(url: str) -
         channel.send(trial_message("gpu1", 0))
 
 
-@pytest.mark.parametrize("url", [
-    "ntfy://ntfy.sh/topic", f"pover://{'u' * 30}@{'t' * 30}", f"tgram://123456789:{'a' * 35}/-100123",
-    f"discord://123456789012345678/{'t' * 40}", f"pagerduty://{'k' * 32}@{'a' * 20}",
-    f"workflows://prod.westus.logic.azure.com:443/{'a' * 32}/{'b' * 40}/",
+@pytest.mark.parametrize(("url", "reached"), [
+    ("ntfy://ntfy.sh/topic", "http://ntfy.sh"),
+    ("gotifys://[fd00::1]:8443/token", "https://[fd00::1]:8443"),
+    ("mailto://me:hush@gpu.example:2525?smtp=mail.example", "http://mail.example:2525"),
+    (f"pover://{'u' * 30}@{'t' * 30}", "https://api.pushover.net/1/messages.json"),
+    (f"tgram://123456789:{'a' * 35}/-100123", "https://api.telegram.org/bot"),
+    (f"discord://123456789012345678/{'t' * 40}", "https://discord.com/api/webhooks"),
+    (f"pagerduty://{'k' * 32}@{'a' * 20}", None),
+    (f"workflows://prod.westus.logic.azure.com:443/{'a' * 32}/{'b' * 40}/", "https://prod.westus.logic.azure.com:443"),
 ])  # fmt: skip
-def test_what_rings_a_phone_is_known(url: str) -> None:
+def test_what_rings_a_phone_is_known_and_reached(url: str, reached: str | None,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    asked: list[str] = []
+    monkeypatch.setattr(by_apprise, "connect", asked.append)
     [channel] = channels(f"apprise={url}", {})
     assert "known once one is sent" in channel.check()
+    assert asked == ([reached] if reached else [])
+
+
+def test_a_machine_where_nobody_listens_is_said_at_the_start() -> None:
+    [channel] = channels(f"apprise=json://user:hush-password@127.0.0.1:{free_port()}/hush-path", {})
+    with pytest.raises(Unsent, match="connection refused"):
+        channel.check()
 
 
 def test_it_is_loaded_when_it_is_needed_and_not_before() -> None:

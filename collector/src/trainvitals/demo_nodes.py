@@ -11,6 +11,7 @@ from typing import Any
 
 from trainvitals import demo
 from trainvitals.agent.service import Agent
+from trainvitals.detect.making import make_engine
 from trainvitals.journal.layout import host_name
 from trainvitals.sources import Source
 from trainvitals.sources.host import HostSource
@@ -46,7 +47,8 @@ def others(folder: Path, settings: dict[str, Any], access: Access,
                 HostSource(settings["per_core"], settings["host_proc"]),
             ]
             agent = Agent(sources, demo.root_of(folder, told, node), host=told[node], interval=settings["interval"],
-                          node_price=settings["node_price"])  # fmt: skip
+                          node_price=settings["node_price"],
+                          engine=make_engine(settings["rules"], goes_on=True))  # fmt: skip
             agent.start()
             running.callback(agent.stop)
             app = make_app(agent, access.config, settings["allowed_hosts"], token=access.token)

@@ -83,6 +83,7 @@ def test_a_loss_that_is_no_number_is_no_trend_and_spoils_none() -> None:
     assert "loss_trend" not in progress(run([line(at, at, math.nan) for at in range(500)]), NOON)
     lines = [line(at, at, math.nan if at % 10 == 0 else 5.0 - at / 200) for at in range(500)]
     assert progress(run(lines), NOON)["loss_trend"] == "falling"
+    assert "loss_trend" not in progress(run([*lines, line(500, 500, math.nan)]), NOON)
 
 
 def test_the_cost_is_that_of_its_time_without_the_time_between_two_processes() -> None:

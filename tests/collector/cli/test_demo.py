@@ -105,9 +105,13 @@ def test_one_gpu_s_fault_is_the_last_node_s_and_the_load_is_everyone_s() -> None
         assert first(second) == (scenario if scenario in ("healthy", "starved", "hang") else "healthy")
 
 
-def test_two_nodes_have_a_page_each_and_leave_nothing(temp: dict[str, str], tmp_path: Path) -> None:
+def test_two_nodes_have_a_page_and_findings_each_and_leave_nothing(temp: dict[str, str], tmp_path: Path,
+                                                                   tmp_path_factory: pytest.TempPathFactory) -> None:
     port = _two_free_ports()
-    with serving(tmp_path, "--nodes", "2", "--port", str(port), command="demo", env=temp) as agent:
+    rules = tmp_path_factory.mktemp("rules") / "alerts.yml"
+    rules.write_text("- {name: Steps, when: step > 0, severity: info}\n")
+    words = ("--nodes", "2", "--port", str(port), "--rules", str(rules))
+    with serving(tmp_path, *words, command="demo", env=temp) as agent:
         run = wait_for(lambda: _whole_run(agent, ranks=4))
         assert [rank["rank"] for rank in run["ranks"]] == [0, 1, 2, 3]
         other = Served(agent.process, f"http://127.0.0.1:{port + 1}", agent.folder)
@@ -115,6 +119,8 @@ def test_two_nodes_have_a_page_each_and_leave_nothing(temp: dict[str, str], tmp_
         assert [rank["rank"] for rank in run["ranks"]] == [4, 5, 6, 7]
         assert (run["run"], run["world_size"]) == ("demo-gpt", "8")
         assert [node.snapshot()["node"] for node in (agent, other)][1] == "demo-2"
+        for node in (agent, other):
+            wait_for(lambda node=node: '"Steps"' in node.get("/api/v1/findings?state=open"))
         trainer = trainer_of(agent)
         agent.process.terminate()
         assert agent.process.wait(timeout=10) == 0

@@ -35,11 +35,16 @@ class Pace:
         self.pauses: deque[tuple[float, float]] = deque(maxlen=MOST_PAUSES)
         self._marks: deque[Mark] = deque(maxlen=MOST_MARKS)
         self._losses = Blocks(1, BLOCKS)
+        # Its last loss was a number.
+        self._has_loss = False
 
     def take(self, records: Sequence[Record]) -> None:
         for record in records:
             loss = as_number(record.get("loss"))
-            if loss is not None and math.isfinite(loss):
+            if loss is None:
+                continue
+            self._has_loss = math.isfinite(loss)
+            if self._has_loss:
                 self._losses.add(loss)
         for record in (records[0], records[-1]) if records else ():
             when, step = seconds(record.get("timestamp")), step_of(record)
@@ -71,7 +76,7 @@ class Pace:
     def loss_trend(self) -> str | None:
         """A fall that may be noise is none."""
         means = self._losses.means[-TREND_BLOCKS:]
-        if len(means) < LEAST_BLOCKS:
+        if len(means) < LEAST_BLOCKS or not self._has_loss:
             return None
         before, after = means[: len(means) // 2], means[len(means) // 2 :]
         change = mean(after) - mean(before)

@@ -16,7 +16,7 @@ from trainvitals.errors import SettingError, install_words
 from trainvitals.notify.channel import Channel, Unsent
 from trainvitals.notify.limits import CHAT_CHARACTERS, CHAT_TOLD_WHOLE
 from trainvitals.notify.message import Message
-from trainvitals.notify.request import ONLY_REACHED
+from trainvitals.notify.request import ONLY_REACHED, connect
 from trainvitals.notify.words import plain, subject, text
 
 # They wake somebody, and each message is an incident: as in Alertmanager's routes they get pages alone.
@@ -54,9 +54,12 @@ class Apprise(Channel):
             raise Unsent(why, is_refused=any(word in why.lower() for word in _REFUSALS))
 
     def check(self) -> str:
-        if self._service() is None:
+        service = self._service()
+        if service is None:
             fix = "give an address as apprise writes it, such as ntfy://ntfy.sh/my-topic or pover://USER@TOKEN"
             raise SettingError(self.key, HIDDEN, f"apprise knows no such {self.shown} address; {fix}")
+        if place := _place(service):
+            connect(place)
         return ONLY_REACHED
 
     def _service(self) -> Any:
@@ -64,6 +67,15 @@ class Apprise(Channel):
 
         with _listening():
             return apprise.Apprise.instantiate(self._url, suppress_exceptions=True)
+
+
+def _place(service: Any) -> str:
+    """Where it posts to, as far as it says: an address of the service's own, or the machine that its user names."""
+    port = f":{service.port}" if service.port else ""
+    if "host" in service.template_tokens:
+        host = getattr(service, "smtp_host", "") or service.host
+        return f"{'https' if service.secure else 'http'}://{f'[{host}]' if ':' in host else host}{port}"
+    return str(getattr(service, "notify_url", None) or "")
 
 
 def require(key: str) -> None:
