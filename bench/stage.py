@@ -145,7 +145,7 @@ class Stage:
         return taken
 
     def agent(self, name: str, interval: float = 1.0) -> Target:
-        """`trainvitals serve` with a journal of its own, and by `make bench` with the packages alone that users have."""
+        """`trainvitals serve` with a journal of its own, and in `make bench` the packages alone that users have."""
         python = str(AGENTS) if AGENTS.exists() else sys.executable
         return self._serving(
             name, python, "-m", "trainvitals.cli", "serve", "--dir", str(self.journal(name)),

@@ -105,8 +105,9 @@ def test_one_gpu_s_fault_is_the_last_node_s_and_the_load_is_everyone_s() -> None
         assert first(second) == (scenario if scenario in ("healthy", "starved", "hang") else "healthy")
 
 
-def test_two_nodes_have_a_page_and_findings_each_and_leave_nothing(temp: dict[str, str], tmp_path: Path,
-                                                                   tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_two_nodes_have_a_page_and_findings_each_and_leave_nothing(
+    temp: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     port = _two_free_ports()
     rules = tmp_path_factory.mktemp("rules") / "alerts.yml"
     rules.write_text("- {name: Steps, when: step > 0, severity: info}\n")

@@ -74,7 +74,7 @@ def _place(service: Any) -> str:
     port = f":{service.port}" if service.port else ""
     if "host" in service.template_tokens:
         host = getattr(service, "smtp_host", "") or service.host
-        return f"{'https' if service.secure else 'http'}://{f'[{host}]' if ':' in host else host}{port}"
+        return f"{'https' if service.secure else 'http'}://{host}{port}"
     return str(getattr(service, "notify_url", None) or "")
 
 
