@@ -46,6 +46,20 @@ def test_a_run_of_slow_steps_stalls_after_ten_of_them() -> None:
     assert kinds(after(engine, 30, since + 590)) == {"TrainingStalled"}
 
 
+@pytest.mark.parametrize(("told", "minutes", "wanted"), [({}, 39, set()), ({}, 410, {"TrainingStalled"}),
+                                                         ({"step_duration_seconds": 2400.0}, 390, set())])  # fmt: skip
+def test_steps_of_forty_minutes_stall_after_ten_of_them_from_the_first_on(
+    told: dict[str, float], minutes: int, wanted: set[str]
+) -> None:
+    engine = Engine()
+    engine.begin("gemma", BEGAN)
+    count = 1 if told else 2
+    judged([line(step, 2400.0, loss=3.0, **told) for step in range(1, count + 1)], engine)
+    found = after(engine, minutes * 60.0, BEGAN + 2400.0 * count)
+    assert kinds(found) == wanted
+    assert all("after the first ones" in one.finding.what for one in found)
+
+
 def test_a_stall_is_over_with_the_next_step() -> None:
     engine = running()
     after(engine, 400)
@@ -191,6 +205,17 @@ def test_data_wait_by_its_share(waits: float, severity: str | None) -> None:
     assert [one.finding.severity for one in found] == ([severity] if severity else [])
 
 
+def test_a_loader_that_is_started_anew_each_few_minutes_is_one_finding() -> None:
+    waits = {"data_wait_seconds": lambda step: 30.0 if step % 200 == 0 else 0.0}
+    records, now = [], BEGAN
+    for step in range(1, 4000):
+        waited = waits["data_wait_seconds"](step)
+        now += 1.0 + waited
+        times = {"step_duration_seconds": 1.0, "data_wait_seconds": waited}
+        records.append({"timestamp": timestamp_at(now), "step": step, **times})
+    assert [(one.state, one.finding.kind) for one in with_ticks(records)] == [("open", "TrainingDataStarved")]
+
+
 def fetched(rank: int, step: int, at: float, waits: float) -> tuple[int, dict[str, Any]]:
     """A step of a second whose wait ended `at` seconds after the begin."""
     times = {"step_duration_seconds": 1.0, "data_wait_seconds": waits}
@@ -233,6 +258,36 @@ def test_a_run_that_became_slower(share: float, minutes: int, wanted: set[str]) 
         return 100.0 * (1.0 if step < 1800 else share)
 
     assert kinds(judged(lines(1800 + 60 * minutes, throughput_samples_per_sec=speed))) == wanted
+
+
+def test_longer_samples_are_no_slower_a_run() -> None:
+    def samples(step: int) -> float:
+        return 100.0 if step < 1800 else 50.0
+
+    told = {"throughput_samples_per_sec": samples, "tokens_per_second": lambda step: 4e4}
+    assert kinds(judged(lines(4200, **told))) == set()
+
+
+def test_a_checkpoint_with_each_best_loss_is_due_at_no_time() -> None:
+    engine, saved, every = running(), 100.0, 15.0
+    for _ in range(12):
+        engine.run_event("gemma", 0, {"timestamp": timestamp_at(BEGAN + saved), "event": "checkpoint"})
+        assert kinds(after(engine, 0.99 * every, BEGAN + saved, every / 8)) <= {"TrainingStalled"}
+        saved, every = saved + every, every * 1.6
+        engine.tick(BEGAN + saved)
+        judged([line(int(saved), loss=3.0)], engine)
+
+
+def test_what_is_told_in_each_turn_is_one_finding_where_turns_have_long_pauses() -> None:
+    engine, now, step, found = Engine(), BEGAN, 0, list[Change]()
+    for _ in range(120):
+        now += 480.0
+        found += engine.tick(now)
+        for _ in range(30):
+            step, now = step + 1, now + 1.0
+            found += judged([{"timestamp": timestamp_at(now), "step": step, "loss": 3.0}], engine)
+            found += engine.tick(now)
+    assert [one.state for one in found if one.finding.kind == "TrainingLossNotDecreasing"] == ["open"]
 
 
 def test_single_slow_steps_are_worth_a_note_and_a_rhythm_is_not() -> None:
@@ -284,6 +339,26 @@ def test_an_end_that_was_none_is_told_once(status: str, kind: str) -> None:
     found = engine.news()
     assert [one.finding.kind for one in found] == [kind]
     assert ("ValueError: x" in found[0].finding.what) == (status == "crashed")
+
+
+def test_a_rank_that_is_gone_while_others_live_is_told_at_once_and_the_run_s_end_is_not_news() -> None:
+    engine = running()
+    engine.lost("gemma", 3, BEGAN + STEPS)
+    [told] = engine.news()
+    assert (told.finding.kind, told.finding.severity) == ("TrainingKilled", "page")
+    assert "rank 3 is gone" in told.finding.what
+    # They wait for it: that is no news of its own.
+    heads = [one for one in after(engine, 400) if one.cause is None and one.state == "open"]
+    assert heads == []
+    engine.ended("gemma", "killed", BEGAN + STEPS + 400)
+    assert [one.state for one in engine.news() if one.finding.kind == "TrainingKilled"] == []
+
+
+def test_a_rank_that_was_told_to_end_is_not_lost() -> None:
+    engine = running()
+    engine.run_event("gemma", 3, line(STEPS - 5, event="signal", signal="SIGTERM"))
+    engine.lost("gemma", 3, BEGAN + STEPS)
+    assert engine.news() == []
 
 
 def test_a_run_that_goes_on_is_no_crashed_one_any_more() -> None:

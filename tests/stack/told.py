@@ -68,10 +68,11 @@ def _amiss(name: str, told: list[Alert]) -> Iterator[str]:
     counts = Counter((one.fingerprint, one.status) for one in told)
     for one in {each.fingerprint: each for each in told}.values():
         firing, resolved = counts[one.fingerprint, "firing"], counts[one.fingerprint, "resolved"]
-        if firing != 1 or not (resolved == 1 or (resolved == 0 and _is_outdone(one, told))):
+        if (firing, resolved) != (1, 1) and not (firing + resolved == 1 and _is_outdone(one, told)):
             yield f"{name} of {one.place}: firing {firing} times, resolved {resolved} times"
 
 
 def _is_outdone(one: Alert, told: Iterable[Alert]) -> bool:
-    """By a page of the same name: what ends while that inhibits it has an end that Alertmanager does not tell."""
+    """By a page of the same name: what begins or ends while that inhibits it has a beginning or an end that
+    Alertmanager does not tell."""
     return one.labels.get("severity") != "page" and any(other.labels.get("severity") == "page" for other in told)

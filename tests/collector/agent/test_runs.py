@@ -116,6 +116,18 @@ def test_a_run_without_an_end_is_marked_killed(tmp_path: Path, follower: Runs, t
     assert [(line["event"], line["status"], line["rank"]) for line in lines] == [("status", "killed", 0)]
 
 
+def test_a_rank_that_is_gone_while_another_lives_is_told_of_and_the_run_goes_on(
+    tmp_path: Path, follower: Runs, trainers: list[Trainer]
+) -> None:
+    trainers.extend(Trainer(tmp_path, rank=rank, world=2, run_id="gemma") for rank in range(2))
+    for trainer in trainers:
+        trainer.say("step")
+    wait_for(lambda: status(follower) == ("running",))
+    os.kill(int(trainers[1].pid), signal.SIGKILL)
+    wait_for(lambda: [list(state.gone) for state in follower.states()] == [[1]], 5)
+    assert status(follower) == ("running",)
+
+
 def test_a_run_that_hung_for_an_hour_and_was_killed_is_told_of(
     tmp_path: Path, follower: Runs, trainers: list[Trainer]
 ) -> None:

@@ -85,6 +85,15 @@ def evaluates_unsaid(seed: int, rng: random.Random) -> Recording:
     return Recording((run,), allowed=(Allowed("TrainingStalled", until=known), *STILL[:2]))
 
 
+# Ten thousand samples a step, or a rollout before each: nothing is late, from the first step on.
+def steps_of(seconds: float) -> Build:
+    def build(seed: int, rng: random.Random) -> Recording:
+        shape = Shape(14, seconds, (1, 8)[seed % 2], "tuning", 8.0)
+        return Recording((training(seed, shape=shape, pace=Pace(lead=0.5 * seconds)),), allowed=(STILL[0],))
+
+    return build
+
+
 # A long evaluation or save that says so, four minutes of silence, slow steps, and the time before and after a run.
 def quiet(seed: int, rng: random.Random) -> Recording:
     slow = Shape(60, 60.0, 2, "tuning", 8.0)
@@ -230,8 +239,9 @@ def saved_in_time(seed: int, rng: random.Random) -> Recording:
         (250, 700, 850, 1400, 1650, 2250, 2400, 2900),
         (),
         (500, 1000, 1500, 2000, 2500),
+        (80, 130, 210, 338, 543, 870, 1394, 2232),
     )
-    run = saves(habits[seed % 4], seed=seed)
+    run = saves(habits[seed % len(habits)], seed=seed)
     return Recording((run,), (beside(run, tick=30.0, gpus=1, after=5.0),))
 
 
@@ -246,6 +256,8 @@ def scenarios() -> Iterator[Scenario]:
             Row("faint", "just-over", stalled(1.3, goes_on=True), times=5),
             Row("near", "quiet-for-a-reason", quiet, times=5),
             Row("near", "evaluates-unsaid", evaluates_unsaid, times=2),
+            Row("near", "a-quarter-of-an-hour-a-step", steps_of(960.0), times=2),
+            Row("near", "forty-minutes-a-step", steps_of(1500.0), times=2),
         ),
     )
     yield from family(
@@ -283,6 +295,6 @@ def scenarios() -> Iterator[Scenario]:
         (
             Row("clear", "never-again", overdue(150, 1200, 0), times=4),
             Row("faint", "just-late", overdue(200, 1400, 1960), times=4),
-            Row("near", "in-time", saved_in_time, times=4),
+            Row("near", "in-time", saved_in_time, times=5),
         ),
     )

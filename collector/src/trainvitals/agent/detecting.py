@@ -25,6 +25,7 @@ from trainvitals.model import Event, Labels, Reading
 Tell = Callable[[Sequence[Change]], None]
 # Lines that were written longer ago are known to the past alone.
 JUDGED_SECONDS = 6 * 3600.0
+GONE_SECONDS = 60.0
 _LEVELS = {"page": logging.ERROR, "ticket": logging.WARNING, "info": logging.INFO}
 
 log = logging.getLogger("trainvitals.detect")
@@ -38,6 +39,8 @@ class Detecting:
         self._memory = Memory(folder, clock.now(), keeps)
         self._lock, self._host = threading.Lock(), folder.name
         self._status: dict[str, str] = {}
+        # Ranks that are gone while others live, as far as that was told.
+        self._gone: dict[str, dict[int, float]] = {}
         self._lives: dict[str, float] = {}
         self._available: float | None = None
         runs.listeners.append(self._lines)
@@ -125,6 +128,7 @@ class Detecting:
             for gone in self._status.keys() - {state.run for state in states}:
                 self._engine.forget(gone)
                 del self._status[gone]
+                self._gone.pop(gone, None)
             self._report(self._engine.tick(now))
 
     def _follow(self, state: RunState, now: float) -> None:
@@ -138,9 +142,18 @@ class Detecting:
         if state.status != self._status.get(run) and state.status in RUN_STATUSES[1:]:
             engine.ended(run, state.status, state.ended or now, str(state.info.get("error") or ""))
         self._status[run] = state.status
+        self._lose(state, now)
         resident = state.processes.get("process_resident_bytes")
         if resident is not None and self._available is not None:
             engine.memory(run, now, resident, self._available)
+
+    def _lose(self, state: RunState, now: float) -> None:
+        """Of one that is gone for long the agent of before has told."""
+        known = self._gone.get(state.run, {})
+        for rank, when in state.gone.items():
+            if known.get(rank) != when and now - when < GONE_SECONDS:
+                self._engine.lost(state.run, rank, when)
+        self._gone[state.run] = state.gone
 
     def _report(self, news: Sequence[Change]) -> None:
         told = self._memory.sift(news, self._engine.book, self._clock.now())

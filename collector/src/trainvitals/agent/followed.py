@@ -36,6 +36,10 @@ class Followed:
     def report(self, line: Record) -> bool:
         return self.reports is not None and self.reports.append(line)
 
+    def gone(self, dead: set[tuple[int, str]]) -> dict[int, float]:
+        """When each of these ranks was seen to be gone without an end."""
+        return {rank: self.reported[rank, started] for rank, started in dead & self.reported.keys()}
+
     def close(self) -> None:
         if self.reports is not None:
             self.reports.close()

@@ -164,6 +164,8 @@ class RunState:
     hosts: dict[int, str] = field(default_factory=dict)
     # Its living ranks, and since when each lives.
     alive: dict[int, float] = field(default_factory=dict)
+    # While others live: its ranks that are gone without an end, and since when.
+    gone: dict[int, float] = field(default_factory=dict)
     phases: OpenPhases = field(default_factory=OpenPhases)
 
     def rank(self, number: int) -> RankState:

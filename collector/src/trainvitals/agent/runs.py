@@ -204,7 +204,7 @@ class Runs:
         dead = {(rank, started) for rank, started in here.items() if rank not in alive}
         self._report_killed(run, dead, told in layout.ENDINGS)
         if alive:
-            state.status, state.ended, run.lived = "running", None, True
+            state.status, state.ended, state.gone, run.lived = "running", None, run.gone(dead), True
         elif here:
             ends = [end for rank, started in here.items() if (end := run.ends.of(rank, started))]
             status, error = verdict(told, ends, bool(set(here.items()) & run.reported.keys()))

@@ -8,6 +8,8 @@ from trainvitals.detect.stalled import minutes
 from trainvitals.detect.stats import median
 
 KEPT, LEAST = 10, 2
+# Where it is saved now and then, as with each best loss, the longest time counts.
+LONGEST = 0.85
 # Some are written twice: as they begin and as they end.
 ONE_SECONDS = 1.0
 
@@ -31,7 +33,7 @@ class CheckpointOverdue:
         if self._last is None or len(self._intervals) < LEAST:
             return None
         usual, age = median(self._intervals), now - self._last
-        limit = self._limits.checkpoint_overdue * usual
+        limit = self._limits.checkpoint_overdue * max(usual, LONGEST * max(self._intervals))
         if age <= limit:
             return None
         what = f"the last checkpoint is {minutes(age)} old; one is usually saved every {minutes(usual)}"

@@ -18,7 +18,7 @@ LONG_SECONDS = SECONDS / 100
 JUDGED_EVERY = 8
 # Once told, it is over when the share is clearly lower.
 _EASES = 0.9
-STAYS = 120.0
+STAYS = SECONDS
 _WORK = ("forward_seconds", "backward_seconds", "optimizer_seconds")
 
 

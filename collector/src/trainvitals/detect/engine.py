@@ -135,6 +135,11 @@ class Engine:
         if finding := watch.ended(status, when, error, rank):
             self._note(when, (finding,))
 
+    def lost(self, run: str, rank: int, when: float) -> None:
+        """A process of a run is gone without an end, and others live."""
+        if finding := self._run(run).lost(rank, when):
+            self._note(when, (finding,))
+
     def forget(self, run: str) -> None:
         self._runs.pop(run, None)
         self._gpus_of.pop(run, None)

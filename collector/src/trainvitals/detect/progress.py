@@ -62,7 +62,10 @@ class Progress:
 
     def _between(self, line: Line, rank: int) -> None:
         """Of one rank alone: those of all come in between."""
-        if self.last is None or rank != min(self._steps):
+        if rank != min(self._steps):
+            return
+        if self.last is None:
+            self._took.push(line.took or 0.0)
             return
         gap = line.when - self.last
         self._took.push(gap if line.took is None else max(line.took, min(gap, line.took * 2)))
@@ -101,8 +104,11 @@ class Progress:
 
     def budget(self, now: float, seconds: float, steps: float) -> float:
         """How long it may be silent: some seconds, some steps, or half as long again as it was within the last day."""
-        pause = self._limits.pause_growth * max(self._longest_of(name, now) for name in (GAP, *_PAUSES))
-        return max(seconds, steps * self.typical(), pause)
+        return max(seconds, steps * self.typical(), self.pause(now))
+
+    def pause(self, now: float) -> float:
+        """What is no longer than that is nothing new."""
+        return self._limits.pause_growth * max(self._longest_of(name, now) for name in (GAP, *_PAUSES))
 
     def is_in_phase(self, now: float) -> bool:
         """An announced evaluation or saving, within the time that such a one may take."""

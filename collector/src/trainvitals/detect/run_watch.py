@@ -153,10 +153,19 @@ class RunWatch:
             self.own.add(finding.kind)
             yield finding._replace(place=Place(self.run, str(rank)))
 
+    def lost(self, rank: int, when: float) -> Finding | None:
+        """The others may wait for it for ever."""
+        if self._was_told(rank, when):
+            return None
+        return self._unended("killed", f"rank {rank} is gone without having ended, and others live")
+
+    def _was_told(self, rank: int | None, when: float) -> bool:
+        told = self._signalled.get(rank) if rank is not None else max(self._signalled.values(), default=None)
+        return told is not None and when - told < PREEMPTION_SECONDS
+
     def ended(self, status: str, when: float, error: str = "", rank: int | None = None) -> Finding | None:
         """The other ranks of one that crashed are killed: that is told once. What was told to end was not killed."""
-        told = self._signalled.get(rank) if rank is not None else max(self._signalled.values(), default=None)
-        if status == "killed" and told is not None and when - told < PREEMPTION_SECONDS:
+        if status == "killed" and self._was_told(rank, when):
             status = "preempted"
         before, over, self.over = self.status, self.over, when
         # When one rank fails the launcher ends the others, whose word may come first.
@@ -168,6 +177,9 @@ class RunWatch:
             return None
         what = f"the run ended by an exception{': ' if error else ''}{error}" if status == "crashed" else (
             "the run is gone without having ended")  # fmt: skip
+        return self._unended(status, what)
+
+    def _unended(self, status: str, what: str) -> Finding:
         return Finding(ENDINGS[status], "page", what, place=Place(self.run), step=self.last_step(),
                        stays=ENDED_SECONDS)  # fmt: skip
 
@@ -210,8 +222,9 @@ class RunWatch:
         return self._placed(finding._replace(what=what), Place(rank=str(rank)))
 
     def _placed(self, finding: Finding, place: Place) -> Finding:
-        """Where steps are slow, what was said with one still holds with the next."""
-        stays = max(finding.stays, STAYS_STEPS * self.progress.typical())
+        """Where steps are slow, or long pauses are usual, what was said with one still holds with the next."""
+        pause = min(self._limits.pause_seconds, self.progress.pause(self.progress.last or 0.0))
+        stays = max(finding.stays, STAYS_STEPS * self.progress.typical(), pause)
         return finding._replace(place=place._replace(run=self.run), stays=stays)
 
 

@@ -32,11 +32,14 @@ class Stalled:
         return Finding("TrainingStalled", "page", what, silent, budget, stays=STAYS)
 
     def _never(self, now: float, progress: Progress) -> Finding | None:
-        if progress.began is None or now - progress.began <= self._limits.first_step_seconds:
+        """Steps may be compiled until the first ones are made."""
+        since = progress.began if progress.last is None else progress.last
+        budget = progress.budget(now, self._limits.first_step_seconds, self._limits.stall_steps)
+        if since is None or (silent := now - since) <= budget or progress.is_in_phase(now):
             return None
-        silent = now - progress.began
-        return Finding("TrainingStalled", "page", f"no first step {minutes(silent)} after the start", silent,
-                       self._limits.first_step_seconds, stays=STAYS)  # fmt: skip
+        what = f"no first step {minutes(silent)} after the start" if progress.last is None else (
+            f"no step for {minutes(silent)}, after the first ones")  # fmt: skip
+        return Finding("TrainingStalled", "page", what, silent, budget, stays=STAYS)
 
 
 class HangSuspected:

@@ -1,6 +1,6 @@
 """TrainingThroughputRegression: slower than the run itself was, for a quarter of an hour.
 
-Speed is taken by the minute: as many samples a second as the run says, else steps by the seconds they took.
+Speed is taken by the minute: as many tokens or samples a second as the run says, else steps by the seconds they took.
 """
 
 from collections import deque
@@ -11,6 +11,8 @@ from trainvitals.detect.line import Line
 from trainvitals.detect.stats import mean, median
 
 MINUTE = 60.0
+# Of longer samples there are fewer a second.
+TOKENS, SAMPLES = "tokens_per_second", "throughput_samples_per_sec"
 # Of these minutes before, so many must be known; of the last ones most must be slow.
 LEAST_BASELINE, MOST = 10, 0.8
 STAYS = 300.0
@@ -31,7 +33,7 @@ class ThroughputRegression:
         if minute != self._minute:
             self._close_minute()
             self._minute = minute
-        told = line.number("throughput_samples_per_sec")
+        told = line.number(TOKENS if TOKENS in line.values else SAMPLES)
         if told is not None:
             self._told.append(told)
         elif line.took:
