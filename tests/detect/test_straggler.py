@@ -184,3 +184,30 @@ def test_of_ranks_that_wait_for_data_and_not_for_each_other_whole_steps_tell() -
 
 def test_a_hundredth_of_a_step_may_well_be_twice_as_long() -> None:
     assert told(lambda rank, step: 0.02 * (2.0 if rank == 5 else 1.0)) == []
+
+
+def with_long_steps(ratio: float, every: int, longer: float) -> list[tuple[str, str, int]]:
+    """Rank 5 of 8 is slow from step 100 on; all save now and then, and a step takes so much longer."""
+    engine, noise, now = Engine(), Random(3), 0.0
+    for step in range(1, 500):
+        forwards = [0.33 * (ratio if rank == 5 and step >= 100 else 1) * noise.uniform(0.98, 1.02) for rank in range(8)]
+        took = max(forwards) + 0.67 + (0 if step % every else longer)
+        now += took
+        for rank, forward in enumerate(forwards):
+            values = {"step_duration_seconds": took, "forward_seconds": forward}
+            engine.training("gemma", rank, [line(step, now / step, **values)])
+    return list(_brief(engine))
+
+
+@pytest.mark.parametrize(("every", "longer"), [(50, 4.0), (50, 10.0), (10, 5.0), (100, 6.0)])
+@pytest.mark.parametrize(("ratio", "severity"), [(1.2, "ticket"), (1.4, "page")])
+def test_steps_that_are_long_now_and_then_hide_nobody(ratio: float, severity: str, every: int, longer: float) -> None:
+    found = with_long_steps(ratio, every, longer)
+    assert {rank for rank, _, _ in found} == {"5"}
+    assert found[-1][1] == severity
+    assert found[0][2] <= 230
+
+
+@pytest.mark.parametrize(("ratio", "longer"), [(1.0, 5.0), (1.2, 60.0)])
+def test_long_steps_alone_and_what_is_little_beside_them_are_nobody_s(ratio: float, longer: float) -> None:
+    assert with_long_steps(ratio, 10, longer) == []

@@ -11,6 +11,7 @@ from tests.detect.scenarios.training import Training
 from tests.detect.scenarios.truth import NO_WORKER, PAGE, TICKET, Allowed, Expected
 
 LAST = 10**9
+REST_SHARE = 1 - DATA_SHARE - FORWARD_SHARE
 # What of its times a run tells.
 Tell = Callable[[Training], Training]
 RANKS = (
@@ -33,14 +34,23 @@ def wait_for(ratio: float) -> float:
     return (ratio * (DATA_SHARE + FORWARD_SHARE) - FORWARD_SHARE) / DATA_SHARE
 
 
-# All the others wait for this one in each step: its node is to be looked at, and left out.
-def straggler(ratio: float, severities: tuple[str, ...], part: str = "forward", noise: float = 0.0) -> Build:
+def long_each(every: int, steps: int, longer: float, seed: int = 0) -> tuple[Stretch, ...]:
+    """Each so many steps one takes so many steps longer: all save, or with every second seed rank 0 evaluates."""
+    share, part, ranks = (FORWARD_SHARE, "forward", (0,)) if seed % 2 else (REST_SHARE, "rest", ())
+    return tuple(Stretch(step, step, 1 + longer / share, part, ranks) for step in range(every, steps, every))
+
+
+# All the others wait for this one in each step: its node is to be looked at, and left out. Nobody would say otherwise
+# because the run saves now and then: `longer` says by how many steps it takes longer then.
+def straggler(ratio: float, severities: tuple[str, ...], part: str = "forward", noise: float = 0.0,
+              longer: float = 0.0) -> Build:  # fmt: skip
     def build(seed: int, rng: random.Random) -> Recording:
         shape = RANKS[seed % len(RANKS)]
         rank = rng.randrange(shape.ranks)
         at = int(shape.steps * rng.uniform(0.3, 0.5))
         factor = forward_for(ratio) if part == "forward" else wait_for(ratio)
-        pace = Pace(stretches=(Stretch(at, LAST, factor, part, (rank,)),), forward_noise=noise)
+        others = long_each(50, shape.steps, longer, seed) if longer else ()
+        pace = Pace(stretches=(Stretch(at, LAST, factor, part, (rank,)), *others), forward_noise=noise)
         run = training(seed, shape=shape, pace=pace)
         within = max(200.0, (60 if noise else 20) * shape.step_seconds)
         expected = Expected("TrainingStraggler", severities, run.at(at), within, run.run, rank, step=at)
@@ -123,6 +133,20 @@ def within_bounds(seed: int, rng: random.Random) -> Recording:
     return Recording((run,), allowed=(Allowed("TrainingStepTimeOutlier"),))
 
 
+# It saves each fifty steps, or one rank evaluates, and all ranks are alike.
+def long_steps(seed: int, rng: random.Random) -> Recording:
+    shape = RANKS[seed // 2 % len(RANKS)]
+    return Recording((training(seed, shape=shape, pace=Pace(stretches=long_each(50, shape.steps, 5.0, seed))),))
+
+
+# Two minutes of making samples, then fifteen short steps on them: what a rank loses there is a hundredth of the time.
+def short_beside_rollouts(seed: int, rng: random.Random) -> Recording:
+    shape = Shape(640, 1.0, 8, "policy", 64.0)
+    slow = Stretch(200, LAST, forward_for(1.25), "forward", (rng.randrange(8),))
+    pace = Pace(stretches=(slow, *long_each(16, shape.steps, 120.0)))
+    return Recording((training(seed, shape=shape, pace=pace),))
+
+
 # Turns: another rank is the slow one in each step, as unequal sequences make it.
 def takes_turns(seed: int, rng: random.Random) -> Recording:
     shape = RANKS[0]
@@ -164,11 +188,15 @@ def scenarios() -> Iterator[Scenario]:
             Row("clear", "free-worker", free_worker(1.8, PAGE), times=3),
             Row("clear", "free-and-waiting", free_worker(1.8, PAGE, without_phases), times=2),
             Row("clear", "unequal-batches", straggler(2.2, PAGE, noise=0.2), times=4),
+            Row("clear", "long-steps", straggler(1.45, PAGE, longer=5.0), times=6),
             Row("faint", "just-over", straggler(1.135, TICKET), times=5),
             Row("faint", "loud-ticket", straggler(1.23, TICKET, noise=0.05), times=5),
             Row("faint", "below-a-page", straggler(1.28, TICKET, noise=0.04), times=5),
             Row("faint", "slow-loader", slow_loader(1.14, TICKET), times=3),
             Row("faint", "free-worker", free_worker(1.16, TICKET), times=3),
+            Row("faint", "long-steps", straggler(1.16, TICKET, longer=5.0), times=4),
+            Row("near", "long-steps", long_steps, times=4),
+            Row("near", "short-beside-rollouts", short_beside_rollouts, times=2),
             Row("near", "within-bounds", within_bounds, times=6),
             Row("near", "takes-turns", takes_turns, times=2),
             Row("near", "unequal-batches", unequal_batches, times=10),

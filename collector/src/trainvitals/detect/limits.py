@@ -99,7 +99,7 @@ class Limits:
     straggler_steps: int = 10
     straggler_seconds: float = 120.0
     straggler_gross_seconds: float = 5.0
-    # And so much of the step's wall time.
+    # And so much of the wall time of all its slow steps.
     straggler_excess: float = 0.03
     # From this share of ranks on, slowness is no single worker's.
     straggler_group: float = 0.25

@@ -53,11 +53,13 @@ class Pace:
     """A rank's last steps, and for how many of them, and since when, it has been slower than its peers."""
 
     times: Window
-    took: float = 0.0
+    # When each of these steps ended, and how long it took with all waiting.
+    ends: deque[tuple[float, float]]
     level: float = 0.0
     slow_steps: int = 0
     since: float = 0.0
-    moments: list[float] = field(default_factory=list)
+    # What the slow steps took in all.
+    spent: float = 0.0
     # So much slower that it is worth waking somebody.
     much: Lasting = field(default_factory=Lasting)
     is_free: bool = False
@@ -135,16 +137,15 @@ class Straggler:
     def _take(self, line: Line, rank: int, before: float) -> Pace:
         pace = self._paces.get(rank)
         if pace is None:
-            pace = self._paces[rank] = Pace(Window(self._limits.straggler_steps))
+            steps = self._limits.straggler_steps
+            pace = self._paces[rank] = Pace(Window(steps), deque(maxlen=steps))
             self._first = min(self._paces)
         self._lines += 1
         pace.told = self._lines
         pace.times.push(before)
         pace.level = pace.times.median()
-        pace.took = max(line.took or 0.0, before)
+        pace.ends.append((line.when, max(line.took or 0.0, before)))
         pace.is_free = FORWARD not in line.values and (WAIT not in line.values or self._in_step.is_free)
-        pace.moments.append(line.when)
-        del pace.moments[: -self._limits.straggler_steps]
         return pace
 
     def _forget_gone(self) -> None:
@@ -172,10 +173,14 @@ class Straggler:
         peers = self._beside(rank, known)
         mine = pace.beside_itself if known else pace.level
         usual = median(peers.values()) if peers else mine
-        if mine < limit * usual or (1 - usual / mine) * pace.level / pace.took < self._limits.straggler_excess:
+        if mine < limit * usual:
             pace.slow_steps = 0
             return
         self._count(pace, self._limits.straggler * usual * (pace.habit.median() if known else 1))
+        # Of all its slow steps together: among them are some that are long for another reason, as a checkpoint.
+        if (1 - usual / mine) * pace.level * pace.slow_steps < self._limits.straggler_excess * pace.spent:
+            pace.slow_steps = 0
+            return
         pace.much.count(mine >= self._limits.straggler_page * usual, line.when)
         alike = [number for number, one in peers.items() if one > (usual + mine) / 2]
         yield from self._told(pace, mine / usual, [rank, *alike], line)
@@ -201,8 +206,11 @@ class Straggler:
             if sum(slow) < MOST * len(slow):
                 return
             first = slow.index(True)
-            pace.slow_steps, pace.since = len(slow) - first - 1, pace.moments[first]
+            earlier = list(pace.ends)[first:-1]
+            pace.slow_steps, pace.since = len(earlier), pace.ends[first][0]
+            pace.spent = sum(took for _, took in earlier)
         pace.slow_steps += 1
+        pace.spent += pace.ends[-1][1]
 
     def _told(self, pace: Pace, ratio: float, slow: Sequence[int], line: Line) -> Iterator[Finding]:
         """`slow`: the rank whose line it is, and those that are about as slow."""
