@@ -80,6 +80,27 @@ def test_what_is_wrong_is_one_line_without_its_secret(text: str, environ: Mappin
     assert "hush" not in str(caught.value) or told.count("hush")
 
 
+@pytest.mark.parametrize(("text", "way", "told"), [
+    (f"webhook={HOOK},emial", "webhook hooks.example", "'emial' cannot be used: email is nearest; give alertmanager="),
+    (f"webhook={HOOK}\npages:Slack", "webhook hooks.example", "'pages:Slack' cannot be used: slack is nearest"),
+    (f"webhook={HOOK},alertmanger=http://hush:x@am.example", "webhook hooks.example", "'alertmanger' cannot be used"),
+    (f"webhook={HOOK},slack={SLACK}", "webhook hooks.example", "'slack' cannot be used: give alertmanager=URL"),
+    ("apprise=mailto://u:hush@gpu.example?to=a@b.example,c@d.example,web-hook", "mailto", "webhook is nearest"),
+])  # fmt: skip
+def test_a_name_that_is_nearly_right_is_no_part_of_the_address_before_it(text: str, way: str, told: str) -> None:
+    refused: list[SettingError] = []
+    assert [channel.shown for channel in plan(text, {}, refused=refused).channels] == [way]
+    [error] = refused
+    assert told in str(error) and "hush" not in str(error)
+    with pytest.raises(SettingError):
+        channels(text, {})
+
+
+@pytest.mark.parametrize("rest", ["x,y,high", "?to=a@b.example,mail@c.example", "x%2Cemial", "?tags=mail"])
+def test_what_else_stands_behind_a_comma_stays_in_the_address(rest: str) -> None:
+    assert names(f"webhook=https://a.example/{rest},slack") == ["webhook a.example", "slack"]
+
+
 @pytest.mark.parametrize(("text", "environ", "told"), WRONG)
 def test_an_agent_goes_on_without_it(text: str, environ: Mapping[str, str], told: str) -> None:
     refused: list[SettingError] = []

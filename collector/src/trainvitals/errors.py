@@ -15,11 +15,12 @@ def install_words(extra: str) -> str:
     return f"`{pip} './collector[{extra}]'` in the clone of TrainVitals"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.0) -> str:
+    """Nothing where none is as near as `cutoff`, from 0 to 1."""
     # What compares is loaded by those alone who wrote a word wrong.
     from difflib import get_close_matches
 
-    return get_close_matches(name, sorted(known), n=1, cutoff=0.0)[0]
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=cutoff)), "")
 
 
 class TrainVitalsError(Exception):

@@ -9,13 +9,14 @@ No error shows a secret. What is secret may lie in a file: SMTP_PASSWORD_FILE na
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from trainvitals.alerting import channels as knobs
 from trainvitals.alerting.channels import HIDDEN, QuietHours, Values
 from trainvitals.config import SETTINGS
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, nearest
 from trainvitals.notify.alertmanager import Alertmanager
 from trainvitals.notify.by_apprise import Apprise, require
 from trainvitals.notify.channel import Channel
@@ -26,6 +27,7 @@ from trainvitals.notify.webhook import Webhook
 NOTIFY, HEARTBEAT = SETTINGS["notify"].variable, SETTINGS["heartbeat_url"].variable
 KEY = f"{SETTINGS['notify'].flag} ({NOTIFY})"
 FORMS = "alertmanager=URL, email, slack, webhook, webhook=URL or apprise=URL"
+_NAMES = ("alertmanager", "email", "slack", "webhook", "apprise")
 _SECRETS = ("SMTP_USER", "SMTP_PASSWORD", "SLACK_WEBHOOK_URL", "WEBHOOK_URL", "APPRISE_URL", NOTIFY, HEARTBEAT)
 _MAX_SECRET_BYTES = 2**16
 # A comma within an address does not end it.
@@ -34,6 +36,8 @@ _NEXT = re.compile(
     r"|\s*(?:[,\n]|$))"
 )
 _NAME = re.compile(r"(?:pages:)?[a-z-]{1,20}")
+_WORD = re.compile(r"\s*(?:pages:)?([a-zA-Z-]{1,20})\s*(?:=\s*[a-z]+://.*)?")
+_NEARLY = 0.7
 _APPRISE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\0]+")
 _ONLY_PAGES = "pages:"
 _SECTION = ("notify", "heartbeat", "quiet_hours")
@@ -109,7 +113,21 @@ def _read(key: str, path: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    return [part.strip(" \t\n,") for part in _NEXT.split(text) if part.strip(" \t\n,")]
+    found = [part.strip(" \t\n,") for each in _NEXT.split(text) for part in _apart(each)]
+    return [part for part in found if part]
+
+
+def _apart(part: str) -> list[str]:
+    """Of the words at an address's end those from one on that is nearly a way's name: that is a typing error."""
+    words = re.split("[,\n]", part)
+    bare = takewhile(lambda at: _WORD.fullmatch(words[at]), range(len(words) - 1, 0, -1))
+    first = min((at for at in bare if _meant(words[at])), default=len(words))
+    return [",".join(words[:first]), *words[first:]]
+
+
+def _meant(word: str) -> str:
+    found = _WORD.fullmatch(word)
+    return nearest(found[1].lower(), _NAMES, _NEARLY) if found else ""
 
 
 def _checked(section: Mapping[str, Any], refused: Refused) -> dict[str, Any]:
@@ -161,8 +179,15 @@ def _channels(key: str, part: str, environ: Mapping[str, str]) -> Iterator[Chann
     elif name == "apprise":
         yield from _by_apprise(key, value if given else None, environ, only_pages)
     else:
-        shown = part.partition("=")[0].strip()
-        raise SettingError(key, shown if _NAME.fullmatch(shown) else HIDDEN, f"give {FORMS}, with commas between")
+        raise _no_way(key, part)
+
+
+def _no_way(key: str, part: str) -> SettingError:
+    shown, meant = part.partition("=")[0].strip(), _meant(part)
+    fix = f"give {FORMS}, with commas between"
+    if meant not in ("", shown):
+        fix = f"{meant} is nearest; {fix}, and a comma of an address as %2C"
+    return SettingError(key, shown if meant or _NAME.fullmatch(shown) else HIDDEN, fix)
 
 
 def _alertmanager(key: str, url: str, only_pages: bool) -> Channel:
