@@ -62,6 +62,20 @@ def test_an_event_that_somebody_broke_is_told_as_far_as_it_goes(broken: dict[str
     assert not engine.failures
 
 
+def test_what_a_trainer_says_is_one_line_that_moves_no_cursor(caplog: pytest.LogCaptureFixture) -> None:
+    engine = Engine()
+    engine.run_event("gemma", 0, alert(0, name="hot\r\n\x1b[31mpage", message="9.1\nERROR forged \u202e\x9b2J"))
+    engine.ended("llama", "crashed", BEGAN, "ValueError: \x1b[2J\r\nERROR forged")
+    engine.info("mistral", {"config": {"alert_thresholds": {"los\ns": 1}}}, {})
+    engine.ended("gemma", "finished", BEGAN + 10)
+    assert [(one.state, one.finding.kind, one.finding.what) for one in engine.news()] == [
+        ("open", "hot   [31mpage", "9.1 ERROR forged   2J"),
+        ("open", "TrainingCrashed", "the run ended by an exception: ValueError:  [2J  ERROR forged"),
+        ("close", "hot   [31mpage", "9.1 ERROR forged   2J"),
+    ]
+    assert all(record.getMessage().isprintable() for record in caplog.records) and len(caplog.records) == 1
+
+
 @pytest.mark.parametrize("broken", [{"name": ""}, {"name": 3}, {"severity": "loud"}, {"severity": ["page"]}])
 def test_one_without_a_name_or_a_severity_is_none(broken: dict[str, Any]) -> None:
     engine = Engine()

@@ -23,6 +23,11 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.0) -> str:
     return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=cutoff)), "")
 
 
+def plain(text: str) -> str:
+    """One line: what came from others moves no cursor, ends no line and does not turn the reading direction."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 class TrainVitalsError(Exception):
     """A problem with a cause the user can change. `str()` is the one line they read."""
 

@@ -17,7 +17,7 @@ import orjson
 
 from trainvitals.detect.engine import Engine
 from trainvitals.detect.finding import WEIGHT, Change, Finding, describe
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, plain
 from trainvitals.journal import layout
 from trainvitals.journal.record import Record, as_json, timestamp_at
 from trainvitals.recorded import Item, Journal, folders, node_folders, node_items, read
@@ -165,7 +165,7 @@ def lines(told: Sequence[Told]) -> list[str]:
     if not told:
         return ["Nothing would have been told."]
     pages = sum(one.finding.severity == "page" for one in told)
-    found = [line for one in told for line in _lines(one)]
+    found = [plain(line) for one in told for line in _lines(one)]
     return [*found, f"{_counted(len(told), 'finding')}, {_counted(pages, 'page')} among them."]
 
 

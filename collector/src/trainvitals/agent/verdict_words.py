@@ -13,6 +13,7 @@ from typing import Any
 
 from trainvitals.agent.finding_words import GPU_HEAT, finding_words, short
 from trainvitals.alerting.received import how_soft
+from trainvitals.errors import plain
 from trainvitals.model import SEVERITIES
 
 NAMED_RUNS, NAMED_FINDINGS = 3, 3
@@ -138,8 +139,3 @@ def _throttled(view: View, firing: Sequence[View]) -> Iterator[str]:
 def _held(view: View, reasons: frozenset[str]) -> list[str]:
     """The numbers of the GPUs that say so of themselves."""
     return [str(gpu["gpu"]) for gpu in view["gpus"] if reasons & set(gpu.get("throttle_active") or ())]
-
-
-def plain(text: str) -> str:
-    """One line: what came from others must not move a cursor or turn the reading direction."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

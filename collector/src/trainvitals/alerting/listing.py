@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trainvitals.alerting.received import Alert, Known, how_soft
 from trainvitals.alerting.rows import grouped
+from trainvitals.errors import plain
 from trainvitals.journal import layout
 from trainvitals.journal.node_events import read_events
 from trainvitals.journal.record import seconds
@@ -58,7 +59,7 @@ def _row(alert: Alert, age: str) -> tuple[str, ...]:
     labels, annotations = alert["labels"], alert["annotations"]
     what = annotations.get("summary") or annotations.get("description") or ""
     told = (labels.get("severity", "-"), alert["name"], alert["where"] or "-", age, f"{_quiet(alert)}{what}")
-    return tuple(map(_printable, told))
+    return tuple(plain(str(each)) for each in told)
 
 
 def _quiet(alert: Alert) -> str:
@@ -73,11 +74,6 @@ def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _printable(text: object) -> str:
-    """What came by the network must not move the cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(text))
 
 
 def _when(stamp: str) -> float:

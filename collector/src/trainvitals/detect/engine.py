@@ -20,7 +20,7 @@ from trainvitals.detect.limits import Limits, limits
 from trainvitals.detect.node_watch import GpuWatch, NodeWatch
 from trainvitals.detect.run_watch import ENDINGS, RunWatch
 from trainvitals.detect.stalled import Load
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, plain
 from trainvitals.journal.record import Record, as_number, seconds
 
 log = logging.getLogger("trainvitals.detect")
@@ -95,7 +95,7 @@ class Engine:
         try:
             own = limits(given, f"run {run}: alert_thresholds", self.limits)
         except SettingError as error:
-            log.warning("%s", error)
+            log.warning("%s", plain(str(error)))
             own = self.limits
         self._limits_of[run] = own
         self._runs.pop(run, None)
@@ -260,13 +260,15 @@ class Engine:
             self._note(when, found, host)
 
     def _note(self, when: float, findings: Iterable[Finding], host: str = "") -> None:
-        """A page stays for as long as the rule of its name does, or that would be told anew when this one ends."""
+        """A page stays for as long as the rule of its name does, or that would be told anew when this one ends. Words
+        of others forge no line of a log."""
         for finding in findings:
             has_rule = finding.severity == "page" and finding.kind in ADVICE
             least = PAGE_STAYS_SECONDS if has_rule else 0.0
             place = finding.place._replace(host=host) if host else finding.place
-            is_as_told = place is finding.place and finding.stays >= least
-            told = finding if is_as_told else finding._replace(stays=max(finding.stays, least), place=place)
+            what = plain(finding.what)
+            is_as_told = place is finding.place and finding.stays >= least and what is finding.what
+            told = finding if is_as_told else finding._replace(stays=max(finding.stays, least), place=place, what=what)
             self.book.note(told, when)
 
     def _guarded(self, action: Callable[..., Any], *arguments: object) -> None:

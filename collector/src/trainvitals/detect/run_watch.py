@@ -23,6 +23,7 @@ from trainvitals.detect.stalled import HangSuspected, Load, Stalled
 from trainvitals.detect.step_time import StepTimeOutlier
 from trainvitals.detect.straggler import Straggler
 from trainvitals.detect.throughput import ThroughputRegression
+from trainvitals.errors import plain
 from trainvitals.journal.layout import PREEMPTION_SECONDS
 from trainvitals.journal.record import Record, as_number, seconds
 
@@ -234,7 +235,7 @@ def own_alert(record: Record, again: float) -> Finding | None:
     name, severity = record.get("name"), record.get("severity")
     if not isinstance(name, str) or not name or severity not in WEIGHT:
         return None
-    kind = f"{name} (the run's own)" if name in ADVICE else name
+    kind = plain(f"{name} (the run's own)" if name in ADVICE else name)
     step, cooldown = finite(record, "step"), finite(record, "cooldown_seconds")
     stays = OWN_SECONDS if cooldown is None else max(0.0, cooldown) + again
     return Finding(kind[:MAX_NAME], severity, str(record.get("message") or name)[:MAX_WORDS],

@@ -12,14 +12,14 @@ import orjson
 
 from trainvitals.detect.advice import runbook
 from trainvitals.detect.finding import Place
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, plain
 from trainvitals.journal.record import timestamp_at
 from trainvitals.notify.channel import Channel, Unsent
 from trainvitals.notify.limits import ALERT_LASTS_SECONDS
 from trainvitals.notify.message import Item, Message
 from trainvitals.notify.request import ask
 from trainvitals.notify.summaries import summary
-from trainvitals.notify.words import description, plain
+from trainvitals.notify.words import description
 
 # Of a trial, so that it is no real alert to anybody: the routes of ours take it down each way.
 TRIAL = "AlertTest"

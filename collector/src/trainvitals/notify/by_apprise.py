@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from trainvitals.alerting.channels import HIDDEN
-from trainvitals.errors import SettingError, install_words
+from trainvitals.errors import SettingError, install_words, plain
 from trainvitals.notify.channel import Channel, Unsent
 from trainvitals.notify.limits import CHAT_CHARACTERS, CHAT_TOLD_WHOLE
 from trainvitals.notify.message import Message
 from trainvitals.notify.request import ONLY_REACHED, connect
-from trainvitals.notify.words import plain, subject, text
+from trainvitals.notify.words import subject, text
 
 # They wake somebody, and each message is an incident: as in Alertmanager's routes they get pages alone.
 PAGERS = frozenset({"pagerduty", "opsgenie"})

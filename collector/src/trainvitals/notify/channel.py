@@ -10,7 +10,7 @@ from typing import ClassVar
 from urllib.parse import quote, unquote, urlsplit
 
 from trainvitals.alerting.channels import HIDDEN
-from trainvitals.errors import SettingError
+from trainvitals.errors import SettingError, plain
 from trainvitals.notify.limits import PACES, Pace
 from trainvitals.notify.message import Message
 
@@ -64,8 +64,8 @@ class Channel:
         """One line, of a length that a log can bear, without what is secret here."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        plain = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-        return plain if len(plain) <= _MAX_WHY else f"{plain[:_MAX_WHY]} …"
+        line = " ".join(plain(text).split())
+        return line if len(line) <= _MAX_WHY else f"{line[:_MAX_WHY]} …"
 
     def problem(self, why: str) -> SettingError:
         """In the words of a setting that is wrong."""

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from trainvitals.detect.finding import WEIGHT, Change
+from trainvitals.errors import plain
 from trainvitals.model import Severity
 from trainvitals.notify.alertmanager import labels
 from trainvitals.notify.message import Item
-from trainvitals.notify.words import plain
 
 # What the rule of the same name has too, where it speaks of the same: those that one keeps the other quiet by.
 _OF_RUN = ("run", "rank", "uuid")

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trainvitals.alerting.received import moment
+from trainvitals.errors import plain
 from trainvitals.journal.record import timestamp_at
 from trainvitals.notify.alertmanager import Alertmanager
 from trainvitals.notify.attempt import Attempt
 from trainvitals.notify.channel import Unsent
 from trainvitals.notify.limits import ATTEMPT_SECONDS, BACKOFF_SECONDS, MAX_BACKOFF_SECONDS
 from trainvitals.notify.matchers import Matchers
-from trainvitals.notify.words import plain
 
 LOOK_SECONDS, STAYS_SECONDS = 60.0, 300.0
 _MARK = re.compile(r"\[([0-9a-f]{16})\]\Z")

@@ -5,11 +5,12 @@ from typing import Any
 import orjson
 
 from trainvitals.alerting.channels import Values
+from trainvitals.errors import plain
 from trainvitals.notify.channel import Channel
 from trainvitals.notify.limits import CHAT_CHARACTERS, CHAT_TOLD_WHOLE
 from trainvitals.notify.message import Message
 from trainvitals.notify.request import ONLY_REACHED, ask, connect
-from trainvitals.notify.words import plain, subject, text
+from trainvitals.notify.words import subject, text
 
 _LETTERS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 

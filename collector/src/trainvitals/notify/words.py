@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from trainvitals.detect.advice import runbook
 from trainvitals.detect.finding import Place
+from trainvitals.errors import plain
 from trainvitals.journal.record import timestamp_at
 from trainvitals.notify.message import Item, Message
 
 Safe = Callable[[str], str]
-
-
-def plain(text: str) -> str:
-    """A name that somebody gave a run moves no cursor and ends no line."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def place(where: Place, host: str) -> str:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from trainvitals.detect.rules.errors import RuleError
+from trainvitals.errors import plain
 
 MAX_SHOWN = 150
 # As YAML breaks lines.
@@ -31,7 +32,7 @@ class Marks:
     def _error(self, line: int, column: int, problem: str) -> RuleError:
         """A long line is shown around the place."""
         source = self._lines[line] if line < len(self._lines) else ""
-        source = "".join(each if each.isprintable() else " " for each in source)
+        source = plain(source)
         return RuleError(self.file, line + 1, column + 1, problem, source if len(source) <= MAX_SHOWN else "")
 
     def _index(self, node: Node, at: int) -> int:
