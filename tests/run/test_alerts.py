@@ -1,5 +1,6 @@
 """Alerts with conditions of the user's own."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +94,43 @@ def test_what_cannot_be_used_is_said_as_it_is_given(tmp_path: Path, caplog: pyte
     run = tv.start("x", dir=tmp_path)
     run.alert_when("typo", lambda metrics: True, "critcal")
     run.alert_when("no function", "loss > 3")  # type: ignore[arg-type]
-    run.alert_when("no number", lambda metrics: True, cooldown_seconds="soon")  # type: ignore[arg-type]
-    run.log(loss=1)
+    for cooldown in ("soon", float("nan"), -1, None):
+        run.alert_when("no number", lambda metrics: True, cooldown_seconds=cooldown)  # type: ignore[arg-type]
+    for loss in (1, 2):
+        run.log(loss=loss)
     run.finish()
-    told = [(event["name"], event["severity"]) for event in events(*run_folders(tmp_path), "alert")]
-    assert told == [("typo", "ticket")]
+    told = [(event["name"], event["severity"], event["cooldown_seconds"])
+            for event in events(*run_folders(tmp_path), "alert")]  # fmt: skip
+    assert told == [("typo", "ticket", 300.0), *[("no number", "ticket", 300.0)] * 4]
     words = [record.message for record in caplog.records]
     assert words[0].startswith("alert_when: severity: 'critcal' cannot be used: choose one of warning, error, critical")
     assert "condition: 'loss > 3' cannot be used: give a function of the metrics" in words[1]
-    assert len(words) <= 3
+    assert [each.partition(" cannot be used")[0] for each in words[2:]] == [
+        f"alert_when: cooldown_seconds: {each!r}" for each in ("soon", "nan", "-1", "None")
+    ]
+    assert words[3].endswith("give seconds, 0 or more; it is 300")
+
+
+def test_a_condition_that_wants_to_end_the_process_is_switched_off_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tv.start("x", dir=tmp_path)
+    run.alert_when("leaves", lambda metrics: sys.exit(3))
+    run.alert_when("stays", lambda metrics: metrics["loss"] > 1)
+    for loss in (1, 2):
+        run.log(loss=loss)
+    run.alert_when("Ctrl-C", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.log(loss=3)
+    run.finish()
+    assert [event["name"] for event in events(*run_folders(tmp_path), "alert")] == ["stays"]
+    assert [record.message for record in caplog.records] == [
+        "alert 'leaves' is switched off: its condition failed: SystemExit: 3"
+    ]
+
+
+def interrupted(metrics: dict[str, Any]) -> bool:
+    raise KeyboardInterrupt
 
 
 def test_what_is_known_of_a_step_is_asked_together_whichever_line_it_came_in(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ run.alert_when("hot loss", lambda metrics: metrics["loss"] > 9, "page", "loss is
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ Condition = Callable[[dict[str, Any]], Any]
 SEVERITIES = {"warning": "ticket", "error": "page", "critical": "page", "page": "page", "ticket": "ticket",
               "info": "info"}  # fmt: skip
 STEPS_KEPT = 8
+COOLDOWN_SECONDS = 300.0
 
 
 class Untold(KeyError):
@@ -46,7 +48,7 @@ class Alert:
     condition: Condition
     severity: str = "ticket"
     message: str = ""
-    cooldown_seconds: float = 300.0
+    cooldown_seconds: float = COOLDOWN_SECONDS
     silent_until: float = 0.0
     fired_at: object = None
 
@@ -56,7 +58,7 @@ class Alert:
             log.warning("alert_when: %s", unusable("severity", self.severity, words))
         if not callable(self.condition):
             raise unusable("condition", self.condition, "give a function of the metrics")
-        self.severity, self.cooldown_seconds = SEVERITIES.get(self.severity, "ticket"), float(self.cooldown_seconds)
+        self.severity, self.cooldown_seconds = SEVERITIES.get(self.severity, "ticket"), _cooldown(self.cooldown_seconds)
 
     def fires(self, metrics: Mapping[str, Any]) -> bool:
         now = time.monotonic()
@@ -74,6 +76,15 @@ class Alert:
             return (self.message or self.name).format_map(_AsWritten(metrics))
         except (ValueError, TypeError, AttributeError, IndexError, KeyError):
             return self.message
+
+
+def _cooldown(given: Any) -> float:
+    with suppress(Exception):  # a value of the user's own may raise anything
+        if (seconds := float(given)) >= 0:
+            return seconds
+    words = f"give seconds, 0 or more; it is {COOLDOWN_SECONDS:.0f}"
+    log.warning("alert_when: %s", unusable("cooldown_seconds", given, words))
+    return COOLDOWN_SECONDS
 
 
 class Alerts:
@@ -114,7 +125,7 @@ class Alerts:
                 if alert.fires(known):
                     self._write_event("alert", name=alert.name, severity=alert.severity, message=alert.words(known),
                                       cooldown_seconds=alert.cooldown_seconds)  # fmt: skip
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 let_through(error)
                 self._alerts = [other for other in self._alerts if other is not alert]
                 self._warn(f"alert {alert.name}",
