@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -105,3 +106,21 @@ def test_a_facade_brings_nothing_heavy_into_the_trainer(name):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)  # fmt: skip
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(("name", "needs", "left_out", "kept"), [
+    ("nemo_rl", "tensorboard", "TensorBoardMonitor", "TrainingMonitor"),
+    ("gpu_training", "transformers", "GPUMonitoringCallback", "GPUMonitor"),
+])  # fmt: skip
+def test_a_star_leaves_out_what_needs_a_package_that_is_not_there(name, needs, left_out, kept):
+    module = f"trainvitals.compat.{name}"
+    script = f"""
+import sys
+sys.modules[{needs!r}] = None
+from {module} import *
+{kept}
+assert {left_out!r} not in dir()
+from {module} import {left_out}
+"""
+    told = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True).stderr
+    assert re.match(f"(ModuleNotFound|Import)Error: .*{needs}", told.splitlines()[-1])

@@ -7,6 +7,7 @@ callback.on_step_begin(); …; callback.on_step_end(step=1, epoch=0, loss=2.3, l
 callback.on_train_end()
 """
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from trainvitals.compat.node import Node
@@ -16,7 +17,10 @@ from trainvitals.run.off import OffRun
 if TYPE_CHECKING:
     from trainvitals.compat.gpu_training_trainer import GPUMonitoringCallback
 
-__all__ = ["GPUMonitor", "GPUMonitoringCallback", "TrainingMonitorCallback"]
+__all__ = ["GPUMonitor", "TrainingMonitorCallback"]
+# With a star nobody asks for it, and who has no Transformers would get nothing at all.
+if find_spec("transformers"):
+    __all__ += ["GPUMonitoringCallback"]
 
 _METRICS = ("utilization_percent", "memory_used_mb", "memory_total_mb", "memory_percent", "temperature_celsius",
             "power_draw_watts", "fan_speed_percent")  # fmt: skip

@@ -6,6 +6,7 @@ monitor.get_training_stats()  ->  {"current_loss": 2.3, "avg_loss": 2.3, "total_
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from trainvitals.catalog import STEP_BUCKETS
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from trainvitals.compat.nemo_rl_tensorboard import TensorBoardMonitor
 
 __all__ = ["Monitoring", "MonitoringDashboard", "PerformanceAlerting", "PrometheusMonitor", "RealTimeMonitor",
-           "TensorBoardMonitor", "TrainingMonitor", "monitor_ray_cluster", "monitor_resources"]  # fmt: skip
+           "TrainingMonitor", "monitor_ray_cluster", "monitor_resources"]  # fmt: skip
+# With a star nobody asks for it, and who has no TensorBoard would get nothing at all.
+if find_spec("tensorboard"):
+    __all__ += ["TensorBoardMonitor"]
 
 
 def __getattr__(name: str) -> Any:
