@@ -156,7 +156,7 @@ def _serve(settings: Settings, sources: "Sequence[Source]", access: "Access", en
     process_id = secrets.token_hex(6)
     set_up_logging(settings["log_format"], process_id)
     tell = teller(settings["log_format"], process_id)
-    telling = Telling(settings, environ, is_demo=announce is not None)
+    telling = Telling(settings, environ, root or _journal(settings), is_demo=announce is not None)
     agent = _agent(settings, sources, root=root, engine=telling.engine, tell=telling.tell, ways=telling.ways)
     # What a demo shows belongs nowhere else.
     sinks = _sinks(() if announce else settings["sinks"], settings["sink_runs"], agent)
@@ -190,8 +190,7 @@ def _agent(settings: Settings, sources: "Sequence[Source]", *, root: Path | None
     from trainvitals.agent.service import Agent
     from trainvitals.journal.layout import host_name
 
-    # Simulated readings never stand among real ones.
-    host = f"{host_name()}-simulated" if settings["simulate"] else host_name()
+    host = host_name(is_simulated=bool(settings["simulate"]))
     return Agent(sources, root or _journal(settings), host=host, **log,
                  **{name: settings[name] for name in _AGENT_SETTINGS})  # fmt: skip
 

@@ -1,6 +1,6 @@
 """What an agent judges by and tells people with, as its settings and its alerts.yml name them.
 
-telling = Telling(settings, environ)   ->   SettingError where a setting cannot be used, before anything starts
+telling = Telling(settings, environ, root)   ->   SettingError where a setting cannot be used, before anything starts
 agent = Agent(…, engine=telling.engine, tell=telling.tell, ways=telling.ways); agent.start(); telling.start(agent)
 
 Rules and ways to people that cannot be used are left out, with a warning.
@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from trainvitals.agent import twins
@@ -30,9 +31,12 @@ log = logging.getLogger("trainvitals.notify")
 
 
 class Telling:
-    def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str], *, is_demo: bool = False) -> None:
-        """What a demo shows is told to nobody."""
-        self.engine = make_engine(settings["rules"], goes_on=True)
+    def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str], root: Path | None = None, *,
+                 is_demo: bool = False) -> None:  # fmt: skip
+        """`root`: the journal, where the last good alerts.yml is kept. What a demo shows is told to nobody."""
+        host = layout.host_name(is_simulated=bool(settings["simulate"]))
+        self.engine = make_engine(settings["rules"], goes_on=True,
+                                  folder=layout.gpu_folder(root, host) / FOLDER if root else None)  # fmt: skip
         sections = getattr(self.engine.rules, "sections", {})
         section = {name: sections[name] for name in _SECTION if name in sections}
         refused: list[SettingError] = []

@@ -2,14 +2,17 @@ import logging
 import os
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 
+from tests.collector.support import wait_for
 from tests.detect.rules.support import train
 from trainvitals import config
 from trainvitals.detect.limits import Limits
 from trainvitals.detect.making import make_engine
 from trainvitals.errors import SettingError
+from trainvitals.journal import layout
 from trainvitals.telling import Telling
 
 pytest.importorskip("yaml", reason="yaml is not installed")
@@ -181,6 +184,56 @@ def test_an_agent_starts_beside_a_bad_file_and_takes_it_once_it_is_mended(path, 
     path.write_text("- {name: a, when: loss >> 2}\n")
     with pytest.raises(SettingError):
         make_engine(path)
+
+
+@pytest.mark.parametrize("empty", ["", "\n \n"])
+def test_an_empty_file_is_a_bad_one_while_there_are_rules(path, clock, caplog, empty):
+    file = RulesFile(path, clock=clock)
+    path.write_text(empty)
+    for _ in range(3):
+        assert names(later(file, clock)) == ["a"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path}: it is empty: write `rules: []` where no rules are wanted\nwhat held before goes on: 1 rule"
+    ]
+    path.write_text("rules: []")
+    assert names(later(file, clock)) == [] and not file.problem
+    path.write_text(empty)
+    assert names(later(file, clock)) == [] and not file.problem
+
+
+@pytest.mark.parametrize("bad", ["- {", "", None])
+def test_the_last_good_file_outlives_a_restart(tmp_path, path, caplog, bad):
+    path.write_text(f"thresholds: {{loss_spike_sigma: 9}}\nnotify: [slack]\nrules:\n{GOOD}")
+    settings = config.load({"rules": str(path)}, {})
+    Telling(settings, {}, tmp_path / "journal")
+    folder = layout.gpu_folder(tmp_path / "journal", layout.host_name()) / "notify"
+    wait_for(lambda: [one for one in folder.glob("rules*") if one.read_text() == path.read_text()])
+    assert folder.stat().st_mode & 0o777 == 0o700
+    path.unlink() if bad is None else path.write_text(bad)
+    for _ in range(2):
+        caplog.clear()
+        telling = Telling(settings, {"SLACK_WEBHOOK_URL": "https://a.example/x"}, tmp_path / "journal")
+        assert names(telling.engine.rules.current()) == ["a"]
+        assert (telling.engine.limits.loss_spike_sigma, telling.ways()) == (9, 1)
+        [words] = [record.getMessage() for record in caplog.records]
+        assert words.startswith(str(path)) and f"what held before goes on: 1 rule, from {folder}/rules" in words
+    with pytest.raises(SettingError) if bad != "" else nullcontext():
+        make_engine(path)
+
+
+def test_the_copy_is_of_this_file_and_one_that_cannot_be_used_is_none(tmp_path, path, caplog):
+    engine = make_engine(path, goes_on=True, folder=tmp_path / "kept")
+    wait_for((copy := engine.rules.copy).exists)
+    other = path.with_name("other.yml")
+    assert names(make_engine(other, goes_on=True, folder=tmp_path / "kept").rules.current()) == []
+    path.unlink()
+    for broken in (b"- {", b"\xff"):
+        copy.write_bytes(broken)
+        assert names(make_engine(path, goes_on=True, folder=tmp_path / "kept").rules.current()) == []
+    assert caplog.text.count("go on by their own numbers") == 3
+    path.write_text(GOOD)
+    (tmp_path / "file").touch()
+    assert names(make_engine(path, goes_on=True, folder=tmp_path / "file").rules.current()) == ["a"]
 
 
 def test_a_file_that_is_not_there_yet_stops_no_agent(tmp_path, caplog):

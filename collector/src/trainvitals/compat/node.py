@@ -114,7 +114,7 @@ def carried(known: Mapping[int, Line], records: Iterable[Record]) -> dict[int, L
 
 def hosts() -> tuple[str, str]:
     """Simulated GPUs have a folder of their own."""
-    return layout.host_name(), f"{layout.host_name()}-simulated"
+    return layout.host_name(), layout.host_name(is_simulated=True)
 
 
 def ensure_agent(root: Path, *flags: str) -> child_agent.ChildAgent | None:

@@ -56,9 +56,11 @@ def _absolute(path: str, fix: str) -> Path:
     return expanded
 
 
-def host_name() -> str:
-    """The bare name: what Prometheus has as `instance` and the journal as a folder."""
-    return safe_name(os.environ.get("TRAINVITALS_HOSTNAME") or socket.gethostname().partition(".")[0])
+def host_name(*, is_simulated: bool = False) -> str:
+    """The bare name: what Prometheus has as `instance` and the journal as a folder. Simulated readings never stand
+    among real ones."""
+    name = safe_name(os.environ.get("TRAINVITALS_HOSTNAME") or socket.gethostname().partition(".")[0])
+    return f"{name}-simulated" if is_simulated else name
 
 
 def boot_id() -> str:

@@ -26,7 +26,7 @@ log = logging.getLogger("trainvitals.notify")
 
 
 class Notifier:
-    """`folder` is for its queues alone. `page`: the agent's address as people call it, for links. `hear`: what is left
+    """`folder` is for its queues. `page`: the agent's address as people call it, for links. `hear`: what is left
     of a change without what somebody acknowledged or silenced."""
 
     def __init__(self, channels: Sequence[Channel], folder: Path, host: str, *, hours: QuietHours | None = None,
