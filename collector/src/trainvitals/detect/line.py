@@ -3,6 +3,7 @@
 from math import isfinite
 from typing import NamedTuple
 
+from trainvitals.detect.rates import Rates
 from trainvitals.journal.record import Record, as_number
 
 
@@ -20,6 +21,8 @@ class Line(NamedTuple):
     loss: float | None = None
     gradient_norm: float | None = None
     learning_rate: float | None = None
+    # Of the rank that tells the loss, this line's among them.
+    rates: Rates | None = None
 
     def number(self, name: str) -> float | None:
         return finite(self.values, name)

@@ -19,6 +19,7 @@ from trainvitals.detect.loss_spike import LossSpike
 from trainvitals.detect.loss_trend import LossTrend
 from trainvitals.detect.nonfinite import NonFinite
 from trainvitals.detect.progress import Progress
+from trainvitals.detect.rates import Rates
 from trainvitals.detect.stalled import HangSuspected, Load, Stalled
 from trainvitals.detect.step_time import StepTimeOutlier
 from trainvitals.detect.straggler import Straggler
@@ -50,6 +51,8 @@ class Rank:
         self.detectors: list[Any] = [kind(limits) for kind in _EACH]
         self.fragments = Fragments(limits)
         self.last = Line(0.0, 0, {})
+        # Of the leading one.
+        self.rates: Rates | None = None
 
     def begin(self) -> None:
         """The time between two lives is no step's."""
@@ -67,8 +70,10 @@ class Rank:
             took = (
                 (when - last.when) / (step - last.step) if last.when and step > last.step and when > last.when else None
             )
-        norm, rate = finite(record, "gradient_norm"), finite(record, "learning_rate")
-        self.last = Line(when, step, record, took, step >= end, finite(record, "loss"), norm, rate)
+        norm, rate, loss = finite(record, "gradient_norm"), finite(record, "learning_rate"), finite(record, "loss")
+        if self.rates is not None and rate is not None and loss is not None:
+            self.rates.take(step, rate, loss)
+        self.last = Line(when, step, record, took, step >= end, loss, norm, rate, self.rates)
         return self.last
 
 
@@ -212,7 +217,9 @@ class RunWatch:
             return
         if before is not None:
             del self._ranks[before].detectors[len(_EACH) :]
+            self._ranks[before].rates = None
         self._leading, self._tells_loss = rank, tells_loss
+        self._ranks[rank].rates = Rates(self._limits)
         self._ranks[rank].detectors += [kind(self._limits) for kind in _LEADING]
 
     def _of_rank(self, finding: Finding, rank: int) -> Finding:
