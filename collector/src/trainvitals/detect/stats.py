@@ -4,7 +4,7 @@ window = Window(1000); window.push(2.31); window.median(); window.sigma()
 """
 
 import math
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 _QUARTILES = 1.349
 # How much less exact a median is than a mean.
 MEDIAN_ERROR = 1.25
+# Fewer say nothing.
+EARLY_STEPS = 10
 
 
 class Window:
@@ -53,6 +55,22 @@ class Window:
         count = len(self._sorted)
         return (self._sorted[3 * count >> 2] - self._sorted[count >> 2]) / _QUARTILES
 
+    def spread(self) -> float:
+        """A sigma that is true too where many values are the same, as of what is rounded, or mostly nothing."""
+        ordered, middle, count = self._sorted, self.median(), len(self._sorted)
+        known = self.sigma()
+        if ordered[count >> 2] < middle < ordered[3 * count >> 2]:
+            return known
+        below, above = bisect_left(ordered, middle) - 1, bisect_right(ordered, middle)
+        quanta = [abs(ordered[at] - middle) for at in (below, above) if 0 <= at < count]
+        return max(known, math.dist(ordered, [middle] * count) / math.sqrt(count), min(quanta, default=0.0))
+
+    def copy(self, size: int) -> "Window":
+        other = Window(size)
+        for value in self._arrived:
+            other.push(value)
+        return other
+
     def values(self) -> list[float]:
         """The oldest first."""
         return list(self._arrived)
@@ -85,6 +103,12 @@ class Timed:
 
     def sums(self) -> list[float]:
         return [before + now for before, now in zip(self._past, self._now, strict=True)]
+
+
+def early_limit(past: Window, times: float) -> float:
+    """Where little is known yet, what is so many times as high as all of that, which has to be of one level."""
+    is_level = len(past) >= EARLY_STEPS and 0 < past.highest() <= times * past.lowest()
+    return times * past.median() if is_level else math.inf
 
 
 def median(values: Iterable[float]) -> float:
