@@ -1,5 +1,6 @@
 """Lines as a run writes them, and what an engine says of them."""
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ def lines(count: int, step_seconds: float = 1.0, **values: Callable[[int], Any])
         line(step, step_seconds, **{name: found for name, of in values.items() if (found := of(step)) is not None})
         for step in range(1, count + 1)
     ]
+
+
+def noisy(level: Callable[[int], float], sigma: float = 0.05, seed: int = 1) -> Callable[[int], float]:
+    noise = random.Random(seed)
+    return lambda step: level(step) + noise.gauss(0, sigma)
 
 
 def judged(records: Iterable[Values], engine: Engine | None = None, run: str = "gemma", rank: int = 0) -> list[Change]:

@@ -1,22 +1,15 @@
 """What a run learns: loss, gradients, learning rate, each where it is bad, nearly so, and in good health."""
 
 import math
-import random
-from collections.abc import Callable
 
 import pytest
 
-from tests.detect.support import BEGAN, judged, kinds, line, lines, opened, with_ticks
+from tests.detect.support import BEGAN, judged, kinds, line, lines, noisy, opened, with_ticks
 from trainvitals.detect.engine import Engine
 from trainvitals.detect.loss_spike import ACCEPTED_STEPS
 from trainvitals.detect.loss_trend import Blocks
 
 NAN, INF = math.nan, math.inf
-
-
-def noisy(level: Callable[[int], float], sigma: float = 0.05, seed: int = 1) -> Callable[[int], float]:
-    noise = random.Random(seed)
-    return lambda step: level(step) + noise.gauss(0, sigma)
 
 
 def falling(step: int) -> float:

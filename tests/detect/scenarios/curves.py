@@ -39,6 +39,12 @@ def lifted(curve: Curve, at: int, by: float) -> Curve:
     return lambda step: curve(step) + (by if step >= at else 0.0)
 
 
+def restarting(peak: float, period: int) -> Curve:
+    """A cosine that begins anew each so many steps."""
+    fall = cosine(peak, period, last=peak / 1000)
+    return lambda step: fall(step % period)
+
+
 def gaussian(sigma: float) -> Noise:
     return lambda rng, level: level + rng.gauss(0, sigma)
 
@@ -51,6 +57,16 @@ def relative(share: float) -> Noise:
 def heavy_tailed(scale: float) -> Noise:
     """Student's t with three degrees of freedom: now and then one value is far off."""
     return lambda rng, level: level + scale * rng.gauss(0, 1) / math.sqrt(rng.gammavariate(1.5, 2) / 3)
+
+
+def rounded(noise: Noise, quantum: float) -> Noise:
+    """As half precision and logs with a few digits tell it."""
+    return lambda rng, level: quantum * round(noise(rng, level) / quantum)
+
+
+def sparse(share: float) -> Noise:
+    """A hinge's: nothing for most batches."""
+    return lambda rng, level: level * abs(rng.gauss(0, 1)) if rng.random() < share else 0.0
 
 
 # 1.4826 times the median deviation of Student's t with three degrees of freedom, as a Gaussian's is 1.

@@ -1,11 +1,12 @@
 """Losses that run away, at once or over hundreds of steps, and those that only look like it."""
 
+import math
 import random
 from collections.abc import Iterator
 
 from tests.detect.scenarios import curves
 from tests.detect.scenarios.scenario import Build, Recording, Row, Scenario, family
-from tests.detect.scenarios.shapes import SHAPES, Shape, adding, between, told, training
+from tests.detect.scenarios.shapes import SHAPES, Shape, adding, between, restarts, told, training
 from tests.detect.scenarios.training import Training
 from tests.detect.scenarios.truth import PAGE, TICKET, Allowed
 
@@ -91,6 +92,45 @@ def loud_zero(seed: int, rng: random.Random) -> Recording:
     return Recording((run,))
 
 
+# A schedule that begins anew takes the loss back to where it was under that rate.
+def warm_restarts(seed: int, rng: random.Random) -> Recording:
+    return Recording((restarts(seed)[0],))
+
+
+# But one that is many times as high as it ever was under that rate does not come back.
+def lost_at_a_restart(times: float, faster: float = 1.0) -> Build:
+    """`faster`: the rate is so many times that of the cycles before."""
+
+    def build(seed: int, rng: random.Random) -> Recording:
+        run, period = restarts(seed)
+        at, before, rate = 2 * period, run.curve, run.rate
+        run.rate = lambda step: rate(step) * (faster if step >= at else 1.0)
+        run.curve = lambda step: before(step) if step < at else before(step) + 0.5 * times * min(1, (step - at) / 50)
+        expected = told(run, "TrainingLossDiverging", PAGE, at, 200)
+        also = (*ALSO, Allowed("TrainingLearningRateTooHigh")) if faster > 1 else ALSO
+        return Recording((run,), expected=(expected,), allowed=also)
+
+    return build
+
+
+# So few steps tell little, and enough to know that this is not what they were.
+def lost_at_first(times: float) -> Build:
+    def build(seed: int, rng: random.Random) -> Recording:
+        run = training(seed, shape=Shape(40 + 20 * (seed % 2), 5.0, 1, "tuning", 8.0))
+        at = 12 + 2 * (seed % 3)
+        run.curve = curves.rising(run.curve, times, at)
+        return _diverges(run, at, 20)
+
+    return build
+
+
+# First losses fall by half within some steps, or rise with the rate before they fall.
+def first_losses(seed: int, rng: random.Random) -> Recording:
+    run = training(seed, shape=Shape(40, 5.0, 1, "tuning", 8.0), noise=curves.relative((0.1, 0.25)[seed % 2]))
+    run.curve = (lambda step: 2.0 + 9.0 * math.exp(-step / 6), lambda step: 1.0 + 2.0 * min(1.0, step / 15))[seed % 2]
+    return Recording((run,), allowed=(Allowed("TrainingLossSpike"),) if seed % 2 else ())
+
+
 def scenarios() -> Iterator[Scenario]:
     yield from family(
         "loss-diverging",
@@ -102,12 +142,18 @@ def scenarios() -> Iterator[Scenario]:
             Row("clear", "doubles", doubles, times=4),
             Row("clear", "grows-evenly", grows_evenly, times=3),
             Row("clear", "below-nothing", policy_breaks, times=2),
+            Row("clear", "at-a-restart", lost_at_a_restart(12), times=3),
+            Row("clear", "at-a-higher-rate", lost_at_a_restart(8, 5.0), times=3),
+            Row("clear", "at-first", lost_at_first(9), times=3),
+            Row("faint", "at-first-just-over", lost_at_first(6.5), times=3),
             Row("faint", "just-over", runaway(6.2, 1), times=4),
             Row("faint", "creeps-over", runaway(6.5, 300, SLOW_RISES), times=3),
             Row("faint", "climbs-for-very-long", runaway(9, 500, SLOW_RISES), times=4),
             Row("near", "three-times", higher_level, times=2),
             Row("near", "climbs-to-three-times", climbs_by_day, times=3),
             Row("near", "tall-and-over", tall_and_over, times=3),
+            Row("near", "warm-restarts", warm_restarts, times=6),
+            Row("near", "first-losses", first_losses, times=4),
             Row("near", "around-zero", loud_zero, times=4),
             Row("near", "earns-less", policy_earns_less, times=2),
         ),

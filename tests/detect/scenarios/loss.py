@@ -22,6 +22,7 @@ from tests.detect.scenarios.training import Training
 from tests.detect.scenarios.truth import ANY, INFO, PAGE, TICKET, Allowed, Expected
 
 LAST = 10**9
+STUCK = (Allowed("TrainingLossPlateau"), Allowed("TrainingLossNotDecreasing"))
 
 
 # A number that is none: whatever the run computes from here on is lost, each minute of it is paid for in vain.
@@ -95,6 +96,43 @@ def spike_on_a_new_level(seed: int, rng: random.Random) -> Recording:
     return Recording((run,), expected=(jump, *recording.expected), allowed=also)
 
 
+# In the first steps of all, where only what is many times as high is known to be one.
+def spike_at_first(seed: int, rng: random.Random) -> Recording:
+    run = training(seed, shape=SHAPES[7])
+    at = 12 + 2 * (seed % 3)
+    run.edits = (between(at, at + 5, adding("loss", lambda step: 7 * run.curve(at))),)
+    return Recording((run,), expected=(told(run, "TrainingLossSpike", TICKET, at, 10),))
+
+
+def spike_of_a_rounded_loss(seed: int, rng: random.Random) -> Recording:
+    run = training(seed, shape=SHAPES[(0, 3, 8)[seed % 3]])
+    run.noise = curves.rounded(curves.gaussian(0.02), 1 / 32)
+    at = int(run.steps * 0.8)
+    run.edits = (between(at, at + 11, adding("loss", lambda step: 16 / 32)),)
+    return Recording((run,), expected=(told(run, "TrainingLossSpike", TICKET, at, 100),))
+
+
+# A step of what a number is rounded to, or some batches of many that are not nothing, are what such a loss is made of.
+def coarse(seed: int, rng: random.Random) -> Recording:
+    run = training(seed, shape=SHAPES[(0, 3, 8)[seed % 3]])
+    if seed % 3 == 0:
+        run.noise = curves.rounded(curves.gaussian(0.02), 1 / 32)
+    elif seed % 3 == 1:
+        run.curve, run.noise = lambda step: 0.05 * math.exp(-step / 500) + 1e-4, curves.rounded(
+            curves.gaussian(5e-5), 1e-4)  # fmt: skip
+    else:
+        run.curve, run.noise = curves.flat(1.0), curves.sparse(0.2)
+    return Recording((run,), allowed=STUCK)
+
+
+# A penalty that is nothing until the policy moves.
+def begins_at_nothing(seed: int, rng: random.Random) -> Recording:
+    run = training(seed, shape=SHAPES[0])
+    run.curve = lambda step: 1e-6 * max(0, step - 80)
+    run.noise = curves.rounded(curves.relative(0.3), (1e-4, 1e-9)[seed % 2])
+    return Recording((run,), allowed=STUCK)
+
+
 # One bad batch, or a wobble within the noise: tomorrow nobody would find anything.
 def wobble(sigmas: float, length: int) -> Build:
     def build(seed: int, rng: random.Random) -> Recording:
@@ -114,7 +152,6 @@ def easier_data(seed: int, rng: random.Random) -> Recording:
     return Recording((run,))
 
 
-STUCK = (Allowed("TrainingLossPlateau"), Allowed("TrainingLossNotDecreasing"))
 STEADY = Shape(9000, 1.5, 1, "language", 256.0)
 
 
@@ -198,6 +235,10 @@ def scenarios() -> Iterator[Scenario]:
             Row("near", "one-step", wobble(14, 1), times=4),
             Row("near", "two-steps", wobble(12, 2), times=2),
             Row("near", "within-noise", wobble(3.5, 12), times=5),
+            Row("clear", "at-first", spike_at_first, times=3),
+            Row("clear", "rounded", spike_of_a_rounded_loss, times=3),
+            Row("near", "coarse", coarse, times=6),
+            Row("near", "begins-at-nothing", begins_at_nothing, times=2),
             Row("near", "easier-data", easier_data, times=3),
         ),
     )

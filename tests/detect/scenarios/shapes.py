@@ -83,6 +83,21 @@ def training(seed: int, *, shape: Shape | int | None = None, **settings: Any) ->
     return Training(steps=steps, ranks=ranks, seed=seed, pace=pace, **made)
 
 
+def restarts(seed: int) -> tuple[Training, int]:
+    """A small model that is as good as done at the end of each cycle, and ten times as bad at the next one's begin;
+    and how long a cycle is."""
+    run = training(seed, shape=Shape(6000, 0.2, 1, "vision", 128.0))
+    period = (2000, 1500, 1000)[seed % 3]
+    run.rate, run.noise = curves.restarting(0.1, period), curves.relative(0.03)
+
+    def follows(step: int) -> float:
+        """The loss takes some dozens of steps."""
+        return run.rate(step) / 0.1 * (1 - math.exp(-(step % period) / (15, 5, 40)[seed % 3]))
+
+    run.curve = lambda step: 0.05 + 0.45 * follows(step) + 1.8 * math.exp(-step / 300)
+    return run, period
+
+
 def usual(run: Training, at: int) -> tuple[float, float]:
     """Median and robust sigma of the loss over the thousand steps before, its fall included."""
     rng = random.Random(f"usual/{run.seed}/{at}")
